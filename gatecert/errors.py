@@ -1,0 +1,78 @@
+"""Every error a user can meet, in one tree.
+
+GatecertError
+├── UsageError            the command line or gatecert.toml is wrong (exit 1)
+├── RequirementNotMet     a `[require]` bound was missed (exit 2)
+├── ControlRejected       the gate rejected correct code (exit 3)
+├── EnvironmentFailure    baseline, reference, import or Triton version failed (exit 4)
+├── NothingScored         no mutant got a verdict, or no kernel was found (exit 5)
+└── InternalError         gatecert contradicts itself (exit 70)
+
+Messages say what was wrong, where, and what to do. This module imports nothing, so every
+folder may import it.
+"""
+
+from __future__ import annotations
+
+import enum
+
+
+class ExitCode(enum.IntEnum):
+    """What the process says to the shell."""
+
+    MET = 0
+    """Everything asked for holds."""
+    USAGE = 1
+    """The command line or the configuration is wrong."""
+    REQUIREMENT_NOT_MET = 2
+    """A `[require]` bound was missed."""
+    CONTROL_REJECTED = 3
+    """The gate rejected code that is correct."""
+    ENVIRONMENT_FAILED = 4
+    """Baseline, reference or environment failed."""
+    NOTHING_SCORED = 5
+    """No mutant got a verdict, so the run proves nothing."""
+    INTERNAL = 70
+    """gatecert contradicts itself: please report it."""
+
+
+class GatecertError(Exception):
+    """Root of the tree; `exit_code` is what the command line returns."""
+
+    exit_code = ExitCode.INTERNAL
+
+
+class UsageError(GatecertError):
+    """The command line or gatecert.toml is wrong."""
+
+    exit_code = ExitCode.USAGE
+
+
+class RequirementNotMet(GatecertError):
+    """A bound of `[require]` was missed."""
+
+    exit_code = ExitCode.REQUIREMENT_NOT_MET
+
+
+class ControlRejected(GatecertError):
+    """The gate rejected a control."""
+
+    exit_code = ExitCode.CONTROL_REJECTED
+
+
+class EnvironmentFailure(GatecertError):
+    """Baseline, reference, an import or the environment failed."""
+
+    exit_code = ExitCode.ENVIRONMENT_FAILED
+
+
+class NothingScored(GatecertError):
+    """No mutant could be scored."""
+
+    exit_code = ExitCode.NOTHING_SCORED
+
+
+class InternalError(GatecertError):
+    """gatecert contradicts itself."""
+
+    exit_code = ExitCode.INTERNAL
