@@ -1,0 +1,191 @@
+"""Exponentials of differences with a maximum: stabilised ones, and the rescale of running sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from gatecert.operators.facts.dataflow import Dataflow
+from gatecert.operators.facts.language import EXPONENTIALS
+
+_CARRIERS = frozenset(
+    {"to", "where", "maximum", "builtins.max", "broadcast_to", "reshape", "expand_dims", "trans",
+     "multiple_of", "max_contiguous"}
+)  # fmt: skip
+"""Calls that hand on one of their arguments' values."""
+
+
+@dataclass(frozen=True, slots=True)
+class StabilisedExponential:
+    """`exp(value - maximum)`, however spelled; the subtraction may stand in an earlier line."""
+
+    call: cst.Call
+    subtraction: cst.CSTNode
+    """`x - m`, or an augmented `x -= m`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rescale:
+    """`whole`: running value times (or over) a power of the change of its running maximum."""
+
+    whole: cst.CSTNode
+    """A product, a quotient, an augmented `*=` or `/=`, or an `fma` call."""
+    running: cst.CSTNode
+    """What is rescaled."""
+    factor: cst.CSTNode
+    exponential: cst.Call
+
+
+def stabilised_exponentials(flow: Dataflow) -> tuple[StabilisedExponential, ...]:
+    """Exponentials of `x - m` where m comes from a maximum and is no rescale factor."""
+    found: list[StabilisedExponential] = []
+    for call in flow.calls(*EXPONENTIALS):
+        subtraction = exponent_difference(flow, call)
+        if (
+            subtraction is not None
+            and is_maximum(flow, sides(subtraction)[1])
+            and not _is_running_change(flow, *sides(subtraction))
+        ):
+            found.append(StabilisedExponential(call, subtraction))
+    return tuple(found)
+
+
+def rescales(flow: Dataflow) -> tuple[Rescale, ...]:
+    """Every place where a running value is brought to a new running maximum."""
+    down: dict[cst.CSTNode, cst.Call] = {}
+    up: dict[cst.CSTNode, cst.Call] = {}
+    for call in flow.calls(*EXPONENTIALS):
+        difference = exponent_difference(flow, call)
+        if difference is None:
+            continue
+        left, right = sides(difference)
+        if _is_running_change(flow, left, right):
+            down[call] = call
+        elif _is_running_change(flow, right, left):
+            up[call] = call
+    return tuple(_rescales(flow, down, up)) if down or up else ()
+
+
+def is_maximum(flow: Dataflow, node: cst.CSTNode) -> bool:
+    """Whether the value is a maximum, perhaps scaled, cast, guarded or copied."""
+    return any(
+        flow.call_name(n) in ("max", "maximum", "builtins.max") for n in carried(flow, node)
+    )
+
+
+def _rescales(
+    flow: Dataflow, down: dict[cst.CSTNode, cst.Call], up: dict[cst.CSTNode, cst.Call]
+) -> Iterator[Rescale]:
+    for node in flow.expressions():
+        if flow.call_name(node) == "fma" and isinstance(node, cst.Call):
+            parts = [a.value for a in flow.arguments(node)][:2]
+            pairs = [(parts[0], parts[1]), (parts[1], parts[0])] if len(parts) == 2 else []
+            factors = down
+        elif _is_product(node):
+            left, right = sides(node)
+            pairs = [(left, right)] if isinstance(node, cst.AugAssign) else [
+                (left, right), (right, left),
+            ]  # fmt: skip
+            factors = down
+        elif _is_quotient(node):
+            pairs, factors = [sides(node)], up
+        else:
+            continue
+        for running, factor in pairs:
+            exponential = next(
+                (factors[n] for n in carried(flow, factor) if n in factors), None
+            )
+            if exponential is not None:
+                yield Rescale(node, running, factor, exponential)
+                break
+
+
+def sides(node: cst.CSTNode) -> tuple[cst.CSTNode, cst.CSTNode]:
+    """Left and right of a binary operation or an augmented assignment."""
+    if isinstance(node, cst.AugAssign):
+        return node.target, node.value
+    assert isinstance(node, cst.BinaryOperation)
+    return node.left, node.right
+
+
+def _is_product(node: cst.CSTNode) -> bool:
+    operator = getattr(node, "operator", None)
+    return isinstance(operator, cst.Multiply | cst.MultiplyAssign)
+
+
+def _is_quotient(node: cst.CSTNode) -> bool:
+    operator = getattr(node, "operator", None)
+    return isinstance(operator, cst.Divide | cst.DivideAssign)
+
+
+def exponent_difference(flow: Dataflow, call: cst.Call) -> cst.CSTNode | None:
+    """The difference in an exponent, behind casts, copies and scale factors."""
+    arguments = flow.arguments(call)
+    return _difference(flow, arguments[0].value) if arguments else None
+
+
+def in_exponent(flow: Dataflow, rescale: Rescale, node: cst.CSTNode) -> bool:
+    """Whether a step lies between the change of the maximum and its exponential."""
+    difference = exponent_difference(flow, rescale.exponential)
+    return (
+        difference is not None
+        and node in flow.backward(rescale.exponential)
+        and difference in flow.backward(node)
+        and difference not in flow.forward(node)
+    )
+
+
+def _difference(flow: Dataflow, node: cst.CSTNode) -> cst.CSTNode | None:
+    node = flow.resolve(node)
+    if isinstance(node, cst.Name) and len(flow.reaching(node)) == 1:
+        value = flow.reaching(node)[0].value
+        if isinstance(value, cst.AugAssign) and isinstance(value.operator, cst.SubtractAssign):
+            return value
+    if isinstance(node, cst.BinaryOperation):
+        if isinstance(node.operator, cst.Subtract):
+            return node
+        if isinstance(node.operator, cst.Multiply):
+            return _difference(flow, node.left) or _difference(flow, node.right)
+        if isinstance(node.operator, cst.Divide):
+            return _difference(flow, node.left)
+    if flow.call_name(node) == "to" and isinstance(node, cst.Call):
+        return _difference(flow, flow.arguments(node)[0].value)
+    return None
+
+
+def _is_running_change(flow: Dataflow, old: cst.CSTNode, new: cst.CSTNode) -> bool:
+    """Whether `new` is the maximum of `old` and more, and becomes `old` in the next turn."""
+    if not is_maximum(flow, new):
+        return False
+    mine = [n for n in carried(flow, old, through_maximum=False) if isinstance(n, cst.Name)]
+    origins = {n for n in carried(flow, new) if isinstance(n, cst.Name)}
+    enters = any(
+        flow.reaching(a) and flow.reaching(a) == flow.reaching(b) for a in mine for b in origins
+    )
+    maxima = [n for n in carried(flow, new) if flow.call_name(n) in ("maximum", "builtins.max", "max")]
+    returns = any(a in flow.forward(m) for a in mine for m in maxima)
+    return enters and returns
+
+
+def carried(
+    flow: Dataflow, node: cst.CSTNode, through_maximum: bool = True
+) -> Iterator[cst.CSTNode]:
+    """The node and the nodes whose value it hands on: names, casts, guards, broadcasts, scale factors, maxima."""
+    seen: set[cst.CSTNode] = set()
+    queue = [node]
+    while queue:
+        current = queue.pop(0)
+        if current in seen:
+            continue
+        seen.add(current)
+        yield current
+        if isinstance(current, cst.Call):
+            name = flow.call_name(current)
+            if name not in _CARRIERS or (not through_maximum and name != "to"):
+                continue
+        elif isinstance(current, cst.BinaryOperation | cst.AugAssign):
+            if not (_is_product(current) or _is_quotient(current)) or not through_maximum:
+                continue
+        queue.extend(n for role, n in flow.inputs(current) if role.value == "value")

@@ -1,0 +1,198 @@
+"""A number in a formula is wrong: confused with a relative, or off by a graded amount."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+
+from gatecert.operators.facts.cancellation import SCALED, Cancellation, Factor
+from gatecert.operators.facts.dataflow import Dataflow, analyse
+from gatecert.operators.facts.edits import replace
+from gatecert.operators.facts.kernel import KernelSyntax
+from gatecert.operators.facts.language import Role
+from gatecert.operators.facts.shapes import Typing
+from gatecert.operators.facts.softmax import Rescale, in_exponent, rescales
+from gatecert.operators.records import Example, ObservableBy, Operator, Reveal, Site
+
+CONFUSIONS: tuple[tuple[float, float], ...] = (
+    (math.log2(math.e), math.log(2.0)),
+    (math.log(2.0), math.log2(math.e)),
+    (math.sqrt(2.0 / math.pi), math.sqrt(math.pi / 2.0)),
+    (math.sqrt(0.5), math.sqrt(2.0)),
+    (math.sqrt(2.0), math.sqrt(0.5)),
+    (2.0 / math.sqrt(math.pi), math.sqrt(2.0 / math.pi)),
+    (1.0 / math.sqrt(2.0 * math.pi), math.sqrt(2.0 / math.pi)),
+    (0.044715, 0.44715),
+    (1.702, 1.072),
+    (0.5, 0.25),
+    (1.0, 0.5),
+    (2.0, 0.5),
+)
+"""Numbers of well-known formulas and what they are mistaken for."""
+
+SCORED = (("x1.1", 1.1), ("x1.01", 1.01))
+LADDER = (("x1.001", 1.001), ("x1.0001", 1.0001), ("x1.00001", 1.00001))
+"""Steps of the detection limit; not scored."""
+
+_SENTINEL = 1e4
+"""Larger numbers stand for infinity."""
+_EPSILON = 1e-3
+"""Smaller addends guard a division."""
+
+
+def find(kernel: KernelSyntax) -> Iterator[Site]:
+    """Numbers with a decimal point that enter data; no padding, mask, zero or sentinel."""
+    flow = analyse(kernel)
+    cancellation = Cancellation(Typing(flow))
+    scales = rescales(flow)
+    for node in flow.expressions():
+        if not isinstance(node, cst.Float) or not _is_data(flow, node):
+            continue
+        visible = not _is_forgotten(flow, scales, node) and not cancellation.cancels(
+            {node: SCALED}, Factor()
+        )
+        reveal = _reveal(flow, scales, node) if visible else ()
+        for variant, value in _variants(node.evaluated_value):
+            text = spell(value)
+            yield Site(
+                edits=(replace(kernel.module, node, text),),
+                line=kernel.module.line(node),
+                detail=f"the constant {node.value} becomes {text}",
+                observable_by=(ObservableBy.VALUES,) if visible else (),
+                reveal=reveal,
+                variant=variant,
+                scored=variant not in dict(LADDER),
+            )
+
+
+def _variants(value: float) -> Iterator[tuple[str, float]]:
+    for right, wrong in CONFUSIONS:
+        if math.isclose(value, right, rel_tol=1e-4):
+            yield "swap", wrong
+    for variant, ratio in (*SCORED, *LADDER):
+        yield variant, value * ratio
+
+
+def spell(value: float) -> str:
+    """The number to 12 digits, always recognisable as a float."""
+    text = f"{value:.12g}"
+    return text if any(c in text for c in ".e") else f"{text}.0"
+
+
+def _is_data(flow: Dataflow, node: cst.Float) -> bool:
+    value = abs(node.evaluated_value)
+    held = flow.consumer(node)
+    if value == 0.0 or value > _SENTINEL or (held is not None and held[0] is not Role.VALUE):
+        return False
+    outer = node if held is None else _signed(flow, held[1], node)
+    consumer = flow.consumer(outer)
+    if consumer is not None and flow.call_name(consumer[1]) == "where":
+        return False
+    return flow.reaches_output(node)
+
+
+def _signed(flow: Dataflow, holder: cst.CSTNode, node: cst.CSTNode) -> cst.CSTNode:
+    """The literal with its sign."""
+    return holder if isinstance(holder, cst.UnaryOperation) else node
+
+
+def _is_forgotten(flow: Dataflow, scales: Sequence[Rescale], node: cst.CSTNode) -> bool:
+    """Whether the number only starts a running value that is multiplied by a rescale factor
+    before anything reads it: exp(-inf - m) = 0 wipes it out in the first turn."""
+    rescaled = {n for r in scales for n in (r.running, r.whole)}
+    reached = {n for n in flow.forward(node) if n in rescaled}
+    if not reached:
+        return False
+    frontier, seen = [node], set[cst.CSTNode]()
+    while frontier:
+        current = frontier.pop()
+        for role, following in flow.outputs(current):
+            inside = bool(flow.loops(following))
+            if following in rescaled or (isinstance(following, cst.Name) and not inside):
+                continue  # rescaled, or read after the loop, where the loop has replaced it
+            if role is not Role.VALUE or (inside and isinstance(following, cst.Name)):
+                return False
+            if following not in seen:
+                seen.add(following)
+                frontier.append(following)
+    return True
+
+
+def _reveal(flow: Dataflow, scales: Sequence[Rescale], node: cst.Float) -> tuple[Reveal, ...]:
+    held = flow.consumer(node)
+    holder = None if held is None else held[1]
+    name = "" if holder is None else flow.call_name(holder)
+    is_sum = isinstance(holder, cst.BinaryOperation) and isinstance(
+        holder.operator, cst.Add | cst.Subtract
+    )
+    if node.evaluated_value <= _EPSILON and (is_sum or name in ("maximum", "builtins.max")):
+        return (Reveal.NEAR_ZERO,)
+    if name in ("minimum", "builtins.min", "clamp"):
+        return (Reveal.LARGE_MAGNITUDE,)
+    if holder is not None and any(in_exponent(flow, r, holder) for r in scales):
+        return (Reveal.RISING, Reveal.SEVERAL_BLOCKS)
+    return (Reveal.ANY,)
+
+
+_GELU = '''\
+@triton.jit
+def gelu(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
+    cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + cols, mask=cols < N, other=0.0)
+    y = x * tl.sigmoid({constant} * x)
+    tl.store(y_ptr + cols, y, mask=cols < N)
+'''
+_EXP = '''\
+@triton.jit
+def power(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    LOG2_E: tl.constexpr = {constant}
+    cols = tl.arange(0, BLOCK)
+    tl.store(y_ptr + cols, tl.exp2(tl.load(x_ptr + cols) * LOG2_E))
+'''
+
+OPERATOR = Operator(
+    name="wrong-constant",
+    bug_class="constant-wrong",
+    summary="A constant is mistaken for another or off by 10% or 1%; smaller steps unscored.",
+    evidence="textbook; nearest field case: flagos-ai/FlagGems#631 (a formula's epsilon); the "
+    "graded steps measure a gate's detection limit",
+    find=find,
+    applies=(
+        Example(
+            _GELU.format(constant="1.702"),
+            tuple(
+                _GELU.format(constant=c)
+                for c in ("1.072", "1.8722", "1.71902", "1.703702", "1.7021702", "1.70201702")
+            ),
+        ),
+        Example(
+            _EXP.format(constant="1.4426950408889634"),
+            tuple(
+                _EXP.format(constant=c)
+                for c in (
+                    "0.69314718056", "1.58696454498", "1.4571219913", "1.44413773593",
+                    "1.44283931039", "1.44270946784",
+                )
+            ),
+        ),
+    ),
+    does_not_apply=(
+        '''\
+@triton.jit
+def masked(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + cols, mask=cols < N * 0.5, other=1.0)
+    total = tl.zeros((BLOCK,), dtype=tl.float32) + 0.0
+    total += tl.where(x > 0.25, x, -1.0e9)
+    tl.store(y_ptr + cols, tl.maximum(total, float("-inf")), mask=cols < N)
+''',
+        '''\
+@triton.jit
+def whole(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    tl.store(y_ptr + 2 * cols, tl.load(x_ptr + cols) * 2)
+''',
+    ),
+)  # fmt: skip

@@ -1,0 +1,170 @@
+"""A wrong value in the lanes that a mask leaves out, where those lanes meet real ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+import libcst as cst
+
+from gatecert.operators.facts.edits import replace
+from gatecert.operators.facts.elements import Element, Lane
+from gatecert.operators.facts.kernel import KernelSyntax
+from gatecert.operators.facts.memory import (
+    Effect,
+    accesses,
+    bound_terms,
+    buffer_name,
+    drop_arguments,
+    effect,
+    mask_terms,
+)
+from gatecert.operators.facts.scene import Scene, scene
+from gatecert.operators.facts.values import Access, AccessKind, Change, ChangeKind
+from gatecert.operators.records import Edit, Example, Operator, Site
+
+SENTINEL = -1e4
+"""Constants at or below this stand in for minus infinity."""
+
+
+def find(kernel: KernelSyntax) -> Iterator[Site]:
+    """Sites per masked load or select whose padding is reduced or contracted.
+
+    Padding that only meets other padding is left alone: its value is no bug. A changed constant
+    shows in values where it changes the sum, product or maximum (1 times a sibling's 0 does
+    not). A dropped `other` leaves the lanes undefined: the guards' poison shows it (bounds)
+    wherever it gets to an output, and values show it where zero, which most backends read,
+    would change one.
+    """
+    around = scene(kernel)
+    for access in accesses(around, AccessKind.LOAD, AccessKind.SELECT):
+        pad, value = access.argument(access.pad_name), access.values.get(access.pad_name)
+        if pad is None or value is None or value.placed or isinstance(value.before, Lane):
+            continue
+        if not bound_terms(access) or not _meets(around, access):
+            continue
+        for text, element, variant in _replacements(pad, value.before):
+            yield _site(
+                around,
+                access,
+                (replace(kernel.module, pad, text),),
+                _effect(around, access, element),
+                variant,
+            )
+        edits = drop_arguments(around, access, "other")
+        if edits:
+            yield _site(around, access, edits, _undefined(around, access), "undefined")
+
+
+def _effect(around: Scene, access: Access, pad: Element) -> Effect:
+    change = Change(ChangeKind.PAD_CHANGED, access.node, pad=pad)
+    return effect(around, change, mask_terms(access))
+
+
+def _meets(around: Scene, access: Access) -> bool:
+    return any(_effect(around, access, pad).meets for pad in (Lane.DATA, Lane.POISON))
+
+
+def _undefined(around: Scene, access: Access) -> Effect:
+    """What a load does without `other`: poison under guards, zero on most backends."""
+    zero, poison = _effect(around, access, 0.0), _effect(around, access, Lane.POISON)
+    return Effect(poison.bounds or poison.values is not None, zero.values)
+
+
+def _site(
+    around: Scene, access: Access, edits: tuple[Edit, ...], shown: Effect, variant: str
+) -> Site:
+    observable_by, reveal = shown.labels()
+    select = access.kind is AccessKind.SELECT
+    place = "the select" if select else f"the load of {buffer_name(access)}"
+    return Site(
+        edits=edits,
+        line=around.kernel.module.line(access.node),
+        detail=f"{place} pads with {_WORDS[variant]}",
+        observable_by=observable_by,
+        reveal=reveal,
+        variant=variant,
+    )
+
+
+_WORDS: Mapping[str, str] = {
+    "zero": "0 for a sentinel",
+    "one": "1 for 0",
+    "minus-inf": "minus infinity for 0",
+    "undefined": "nothing defined",
+}
+
+
+def _replacements(pad: cst.BaseExpression, value: float) -> Iterator[tuple[str, Element, str]]:
+    """Wrong constants for a right one: text, element, variant; types are kept."""
+    integer = isinstance(pad, cst.Integer)
+    if value <= SENTINEL or value == math.inf:
+        yield ("0" if integer else "0.0"), 0.0, "zero"
+    elif value == 0.0:
+        yield ("1" if integer else "1.0"), 1.0, "one"
+        if not integer:
+            yield 'float("-inf")', -math.inf, "minus-inf"
+
+
+_SOFTMAX = """\
+@triton.jit
+def softmax(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    mask = offs < n
+    x = tl.load(x_ptr + tl.program_id(0) * n + offs, mask=mask, other=-float("inf"))
+    e = tl.exp(x - tl.max(x, axis=0))
+    tl.store(out_ptr + tl.program_id(0) * n + offs, e / tl.sum(e, axis=0), mask=mask)
+"""
+_VARIANCE = """\
+@triton.jit
+def variance(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, offs < n, 0)
+    mean = tl.sum(x, 0) / n
+    centred = tl.where(offs < n, x - mean, 0.0)
+    tl.store(out_ptr, tl.sum(centred * centred, 0) / n)
+"""
+
+OPERATOR = Operator(
+    name="wrong-pad-value",
+    bug_class="pad-value-wrong",
+    summary="Lanes that a bounds mask leaves out hold a wrong value, or none at all.",
+    evidence="FlagGems #494, #969, #6251; AITER #4530",
+    find=find,
+    applies=(
+        Example(
+            _SOFTMAX,
+            (
+                _SOFTMAX.replace('-float("inf")', "0.0"),
+                _SOFTMAX.replace(', other=-float("inf")', ""),
+            ),
+        ),
+        Example(
+            _VARIANCE,
+            (
+                _VARIANCE.replace("offs < n, 0)", "offs < n, 1)"),
+                _VARIANCE.replace("offs < n, 0)", "offs < n)"),
+                _VARIANCE.replace("x - mean, 0.0", "x - mean, 1.0"),
+                _VARIANCE.replace("x - mean, 0.0", 'x - mean, float("-inf")'),
+            ),
+        ),
+    ),
+    does_not_apply=(
+        """\
+@triton.jit
+def double(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n, other=0.0)
+    tl.store(out_ptr + offs, 2 * x, mask=offs < n)
+""",
+        """\
+@triton.jit
+def causal(s_ptr, out_ptr, BLOCK: tl.constexpr):
+    rows = tl.arange(0, BLOCK)
+    cols = tl.arange(0, BLOCK)
+    s = tl.load(s_ptr + rows[:, None] * BLOCK + cols[None, :])
+    s = tl.where(rows[:, None] >= cols[None, :], s, float("-inf"))
+    tl.store(out_ptr + rows, tl.max(s, axis=1))
+""",
+    ),
+)
