@@ -1,0 +1,110 @@
+"""A case: one concrete input, as a line of text that is its own description."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from gatecert.errors import UsageError
+from gatecert.oracle.formats import FORMATS
+from gatecert.oracle.layouts import LAYOUTS
+from gatecert.oracle.values import RECIPES
+
+_SHAPE = "operation/dtype/DIM=n,DIM=n/layout/recipe[/scalar=x,...]/seed=n"
+
+
+class Case(msgspec.Struct, frozen=True):
+    """Dims, dtype, layout, value recipe, scalars and seed: all that makes the inputs.
+
+    `dims` are in the order of the operation's first mention.
+    """
+
+    operation: str
+    dims: tuple[tuple[str, int], ...]
+    dtype: str
+    layout: str = "contiguous"
+    recipe: str = "normal"
+    scalars: tuple[tuple[str, float], ...] = ()
+    seed: int = 0
+
+    @property
+    def id(self) -> str:
+        """`softmax/float16/B=3,N=129/row_padded/normal/seed=0`; `parse_case` reads it back."""
+        dims = ",".join(f"{name}={size}" for name, size in self.dims)
+        scalars = ",".join(f"{name}={value!r}" for name, value in self.scalars)
+        parts = [self.operation, self.dtype, dims, self.layout, self.recipe, scalars]
+        return "/".join([*(part for part in parts if part), f"seed={self.seed}"])
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Dims by name."""
+        return dict(self.dims)
+
+
+def parse_case(text: str) -> Case:
+    """Read a case id.
+
+    Raises:
+        UsageError: it is not of the form of an id, or names an unknown dtype, layout or recipe.
+    """
+    parts = text.strip().split("/")
+    if len(parts) not in (6, 7) or not all(parts):
+        raise UsageError(f"case {text!r} is not of the form {_SHAPE}")
+    operation, dtype, dims, layout, recipe, *scalars, seed = parts
+    _known(text, "dtype", dtype, FORMATS)
+    _known(text, "layout", layout, LAYOUTS)
+    _known(text, "recipe", recipe, RECIPES)
+    return Case(
+        operation=operation,
+        dims=tuple((name, _integer(text, name, size)) for name, size in _pairs(text, dims)),
+        dtype=dtype,
+        layout=layout,
+        recipe=recipe,
+        scalars=tuple(
+            (name, _number(text, name, value))
+            for part in scalars
+            for name, value in _pairs(text, part)
+        ),
+        seed=_seed(text, seed),
+    )
+
+
+def _pairs(text: str, part: str) -> list[tuple[str, str]]:
+    found = []
+    for item in part.split(","):
+        match = re.fullmatch(r"([A-Za-z_]\w*)=(\S+)", item)
+        if match is None:
+            raise UsageError(f"case {text!r}: {item!r} is not of the form name=value")
+        found.append((match[1], match[2]))
+    return found
+
+
+def _integer(text: str, name: str, value: str) -> int:
+    if not re.fullmatch(r"\d+", value):
+        raise UsageError(f"case {text!r}: {name}={value} is not a whole number")
+    return int(value)
+
+
+def _number(text: str, name: str, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise UsageError(f"case {text!r}: {name}={value} is not a number") from None
+
+
+def _seed(text: str, part: str) -> int:
+    name, _, value = part.partition("=")
+    if name != "seed":
+        raise UsageError(f"case {text!r}: the last part must be seed=n, not {part!r}")
+    return _integer(text, "seed", value)
+
+
+def _known(text: str, what: str, name: str, names: Iterable[str]) -> None:
+    names = list(names)
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it is one of {', '.join(names)}"
+        raise UsageError(f"case {text!r}: unknown {what} {name!r}; {hint}")

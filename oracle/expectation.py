@@ -1,0 +1,142 @@
+"""What a correct kernel must return: the fp64 reference of a case, and its shadows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from gatecert.errors import EnvironmentFailure
+from gatecert.oracle.case import Case
+from gatecert.oracle.formats import Array, to_float64
+from gatecert.oracle.inputs import Inputs
+from gatecert.oracle.schema import Operation
+from gatecert.oracle.shadows import noise_shadow
+
+UNIT_OF_INTERMEDIATE = {"float16": 2.0**-11, "tf32": 2.0**-11, "bfloat16": 2.0**-8}
+"""Roundoff of a declared lower-precision step."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedOutput:
+    """One output of one case.
+
+    `reference` holds unrounded float64 values (int64 for integer outputs). `shadow` has the
+    reference's shape: the magnitude that one fp32 rounding error acts on; `mid_shadow` the
+    same for the declared lower-precision step, whose roundoff is `mid_unit` (0: none).
+    """
+
+    name: str
+    dtype: str
+    reference: np.ndarray[Any, Any]
+    shadow: Array
+    mid_shadow: Array
+    mid_unit: float
+    reduction_length: int
+    contraction: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape that the output must have."""
+        return tuple(self.reference.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """All outputs of one case, in order."""
+
+    outputs: tuple[ExpectedOutput, ...]
+
+
+def expect(
+    operation: Operation, case: Case, inputs: Inputs, *, intermediate: str | None = None
+) -> Expected:
+    """Compute the reference in float64 from the inputs as rounded to the tested dtype.
+
+    `intermediate` declares a step in lower precision than fp32: `float16`, `bfloat16`,
+    `tf32`, or `input` for the case's own dtype (nothing for float32).
+
+    Raises:
+        EnvironmentFailure: the reference gave the wrong number or shape of outputs.
+    """
+    exact = [_exact(arg) for arg in inputs.args]
+    results = _as_tuple(operation.call(operation.reference, exact))
+    _check(operation, case, results)
+    step = case.dtype if intermediate == "input" else intermediate
+    mid_unit = UNIT_OF_INTERMEDIATE.get(step, 0.0) if step is not None else 0.0
+    shadows = _shadows(operation, case, exact, results)
+    mids = _mid_shadows(operation, exact, results) if mid_unit else [0 * s for s in shadows]
+    return Expected(
+        tuple(
+            ExpectedOutput(
+                name=spec.name,
+                dtype=case.dtype if spec.kind == "float" else spec.kind,
+                reference=result.contiguous().numpy(),
+                shadow=shadow,
+                mid_shadow=mid,
+                mid_unit=mid_unit,
+                reduction_length=operation.reduction_length(case.sizes),
+                contraction=operation.contraction,
+            )
+            for spec, result, shadow, mid in zip(
+                operation.outputs, results, shadows, mids, strict=True
+            )
+        )
+    )
+
+
+def _exact(arg: Any) -> Any:
+    if not isinstance(arg, torch.Tensor):
+        return arg
+    return arg.to(torch.float64 if arg.is_floating_point() else torch.int64).contiguous()
+
+
+def _as_tuple(result: Any) -> tuple[torch.Tensor, ...]:
+    return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+
+def _check(operation: Operation, case: Case, results: tuple[torch.Tensor, ...]) -> None:
+    shapes = [tuple(result.shape) for result in results]
+    declared = [spec.shape(case.sizes) for spec in operation.outputs]
+    if shapes != declared:
+        raise EnvironmentFailure(
+            f"operation {operation.name!r}: its reference returned shapes {shapes} on case "
+            f"{case.id}, its annotation says {declared}"
+        )
+
+
+def _shadows(
+    operation: Operation, case: Case, exact: list[Any], results: tuple[torch.Tensor, ...]
+) -> list[Array]:
+    if operation.shadow is None:
+        return noise_shadow(operation, case, exact, results)
+    return _evaluate(operation, operation.shadow, exact, results)
+
+
+def _mid_shadows(
+    operation: Operation, exact: list[Any], results: tuple[torch.Tensor, ...]
+) -> list[Array]:
+    if operation.mid_shadow is None:
+        return [np.abs(to_float64(_finite(result))) for result in results]
+    return _evaluate(operation, operation.mid_shadow, exact, results)
+
+
+def _evaluate(
+    operation: Operation, shadow: Any, exact: list[Any], results: tuple[torch.Tensor, ...]
+) -> list[Array]:
+    """A shadow formula on finite parts only: an infinite or NaN input is no rounding error."""
+    outputs = tuple(_finite(result) for result in results)
+    clean = [_finite(arg) if isinstance(arg, torch.Tensor) else arg for arg in exact]
+    y = outputs[0] if len(outputs) == 1 else outputs
+    found = _as_tuple(operation.call(lambda *t, **s: shadow(y, *t, **s), clean))
+    return [
+        to_float64(part.expand(result.shape)) for part, result in zip(found, results, strict=True)
+    ]
+
+
+def _finite(values: torch.Tensor) -> torch.Tensor:
+    if not values.is_floating_point():
+        return values
+    return torch.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)

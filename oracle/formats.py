@@ -1,0 +1,119 @@
+"""Floating-point formats of kernel outputs: spacing and correct rounding, in float64.
+
+Every value of float16, bfloat16 and float32 is a float64 value, so the spacing of a format
+can be computed there without error, subnormals and the largest value included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from gatecert.errors import UsageError
+
+Array: TypeAlias = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class FloatFormat:
+    """A binary format: `precision` significant bits, exponents `min_exponent..max_exponent`."""
+
+    name: str
+    precision: int
+    min_exponent: int
+    max_exponent: int
+
+    @property
+    def unit(self) -> float:
+        """Unit roundoff u: half the spacing just above 1."""
+        return 2.0**-self.precision
+
+    @property
+    def largest(self) -> float:
+        """The largest finite value."""
+        return (2.0 - 2.0 ** (1 - self.precision)) * 2.0**self.max_exponent
+
+    @property
+    def smallest_normal(self) -> float:
+        """The smallest normal value; below it the spacing is constant."""
+        return 2.0**self.min_exponent
+
+    @property
+    def overflow(self) -> float:
+        """Magnitudes from here on round to infinity."""
+        return self.largest + 2.0 ** (self.max_exponent - self.precision)
+
+
+FORMATS = {
+    "float16": FloatFormat("float16", 11, -14, 15),
+    "bfloat16": FloatFormat("bfloat16", 8, -126, 127),
+    "float32": FloatFormat("float32", 24, -126, 127),
+}
+
+TORCH_DTYPES = {
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "float32": torch.float32,
+    "float64": torch.float64,
+    "int32": torch.int32,
+    "int64": torch.int64,
+}
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """The torch dtype called `name`.
+
+    Raises:
+        UsageError: there is no such dtype here.
+    """
+    try:
+        return TORCH_DTYPES[name]
+    except KeyError:
+        raise UsageError(f"dtype {name!r} is not one of {', '.join(TORCH_DTYPES)}") from None
+
+
+def spacing(values: Array, fmt: FloatFormat) -> Array:
+    """Distance from each |value| to the next larger value of the format (finite values)."""
+    exponent = np.frexp(np.abs(values))[1] - 1
+    exponent = np.where(values == 0, fmt.min_exponent, exponent)
+    step = np.maximum(exponent, fmt.min_exponent) - (fmt.precision - 1)
+    return np.asarray(np.ldexp(1.0, step))
+
+
+def round_to(values: Array, fmt: FloatFormat) -> Array:
+    """Round float64 to the format, once, to nearest even; overflow gives infinity.
+
+    `tensor.to(torch.float16)` would round twice (through float32).
+    """
+    values = np.asarray(values, np.float64)
+    finite = np.isfinite(values)
+    safe = np.where(finite, values, 0.0)
+    step = spacing(safe, fmt)
+    with np.errstate(over="ignore"):
+        rounded = np.copysign(np.rint(safe / step) * step, safe)
+    rounded = np.where(np.abs(rounded) > fmt.largest, np.copysign(np.inf, safe), rounded)
+    return np.where(finite, rounded, values)
+
+
+def half_gap_towards(outputs: Array, reference: Array, fmt: FloatFormat) -> Array:
+    """Half the distance from each output to its neighbour in the format, towards the reference.
+
+    Finite arrays only. Below a power of two the neighbour is nearer; beyond the largest value
+    the neighbour is the value that would come next.
+    """
+    magnitude = np.abs(outputs)
+    outward = spacing(outputs, fmt)
+    power_of_two = (np.frexp(magnitude)[0] == 0.5) & (magnitude > fmt.smallest_normal)
+    inward = np.where(power_of_two, outward / 2, outward)
+    goes_inward = np.where(outputs >= 0, reference < outputs, reference > outputs) & (outputs != 0)
+    return np.where(goes_inward, inward, outward) / 2
+
+
+def to_float64(tensor: torch.Tensor) -> Array:
+    """The values of a tensor in float64, without error for every format here."""
+    array: Array = tensor.detach().to(device="cpu", dtype=torch.float64).contiguous().numpy()
+    return array

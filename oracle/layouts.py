@@ -1,0 +1,110 @@
+"""Layouts: how a tensor lies in memory, with poison wherever no element lives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+# An index read from a gap is far outside every buffer; odd, so no product hides it.
+_INTEGER_POISON = {torch.int64: 2**40 + 12345, torch.int32: 2**30 + 12345}
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a tensor lies: `span` elements of storage, strides and offset into it."""
+
+    strides: tuple[int, ...]
+    offset: int
+    span: int
+
+
+def _contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def _contiguous(shape: tuple[int, ...]) -> Placement:
+    return _tight(shape, _contiguous_strides(shape))
+
+
+def _tight(shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> Placement:
+    """A placement whose storage ends with its last element."""
+    if 0 in shape:
+        return Placement(strides, 0, 0)
+    reach = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+    return Placement(strides, offset, offset + reach + 1)
+
+
+def _transposed(shape: tuple[int, ...]) -> Placement:
+    if len(shape) < 2:
+        return _contiguous(shape)
+    # Matrices lie column by column; from three dims on heads and sequence change places, as
+    # `x.view(B, S, H, D).transpose(1, 2)` leaves them.
+    first, second = (0, 1) if len(shape) == 2 else (-3, -2)
+    order = list(range(len(shape)))
+    order[first], order[second] = order[second], order[first]
+    strides = _contiguous_strides(tuple(shape[axis] for axis in order))
+    return _tight(shape, tuple(strides[order.index(axis)] for axis in range(len(shape))))
+
+
+def _row_padded(shape: tuple[int, ...]) -> Placement:
+    if len(shape) < 2:
+        return _contiguous(shape)
+    return _tight(shape, _contiguous_strides((*shape[:-1], shape[-1] + 7)))
+
+
+def _sliced(shape: tuple[int, ...]) -> Placement:
+    if len(shape) < 2:
+        return _contiguous(shape)
+    # A window of a larger tensor: `big[1:-1, 3:-2]`.
+    strides = _contiguous_strides((*shape[:-2], shape[-2] + 2, shape[-1] + 5))
+    return _tight(shape, strides, offset=strides[-2] + 3)
+
+
+def _offset_base(shape: tuple[int, ...]) -> Placement:
+    return _tight(shape, _contiguous_strides(shape), offset=3)
+
+
+def _expanded(shape: tuple[int, ...]) -> Placement:
+    if len(shape) < 2:
+        return _contiguous(shape)
+    return _tight(shape, (0, *_contiguous_strides(shape)[1:]))
+
+
+LAYOUTS = {
+    "contiguous": _contiguous,
+    "transposed": _transposed,
+    "sliced": _sliced,
+    "row_padded": _row_padded,
+    "offset_base": _offset_base,
+    "expanded": _expanded,
+}
+"""Layout name -> placement of a shape. Tensors of one dim stay contiguous except in
+`offset_base`. `expanded` shares one row of memory along the first dim (stride 0)."""
+
+
+def place(values: torch.Tensor, placement: Placement) -> torch.Tensor:
+    """A new tensor with these values and strides; gaps hold NaN, or a far integer.
+
+    The storage ends with the last element, so an access past it leaves the buffer. Along a
+    stride of 0 the last row wins: give equal ones.
+    """
+    poison = _INTEGER_POISON[values.dtype] if values.dtype in _INTEGER_POISON else float("nan")
+    memory = torch.full((placement.span,), poison, dtype=values.dtype)
+    view = memory.as_strided(tuple(values.shape), placement.strides, placement.offset)
+    if 0 in placement.strides and values.numel():
+        index = tuple(slice(0, 1) if step == 0 else slice(None) for step in placement.strides)
+        view[index] = values[index]
+    else:
+        view.copy_(values)
+    return view
+
+
+def placement_of(tensor: torch.Tensor) -> Placement:
+    """How an existing tensor lies in its storage."""
+    span = tensor.untyped_storage().nbytes() // tensor.element_size()
+    return Placement(tuple(tensor.stride()), int(tensor.storage_offset()), span)

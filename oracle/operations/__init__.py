@@ -1,0 +1,72 @@
+"""The built-in operations, and how a subject's operation is found."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+
+from gatecert.errors import EnvironmentFailure, UsageError
+from gatecert.oracle.operations import attention, elementwise, products, rows
+from gatecert.oracle.schema import Operation
+
+_ALL = (
+    rows.softmax,
+    rows.layer_norm,
+    rows.rms_norm,
+    rows.cross_entropy,
+    products.matmul,
+    attention.attention,
+    attention.attention_causal,
+    elementwise.gelu_erf,
+    elementwise.gelu_tanh,
+    elementwise.leaky_relu,
+    elementwise.swiglu,
+    elementwise.geglu,
+)
+
+
+def operations() -> tuple[Operation, ...]:
+    """Every built-in operation, in a fixed order."""
+    return _ALL
+
+
+def get_operation(name: str) -> Operation:
+    """The built-in operation called `name`.
+
+    Raises:
+        UsageError: there is none; the message names the nearest.
+    """
+    known = {operation.name: operation for operation in _ALL}
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    raise UsageError(f"unknown operation {name!r}; {hint}")
+
+
+def resolve_operation(spec: str) -> Operation:
+    """A built-in by name, or one of the user's as `module:attribute`.
+
+    Raises:
+        UsageError: no such operation, or the attribute is not one.
+        EnvironmentFailure: the module cannot be imported.
+    """
+    module_name, colon, attribute = spec.partition(":")
+    if not colon:
+        return get_operation(spec)
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:
+        raise EnvironmentFailure(
+            f"operation {spec!r}: importing {module_name} raised {type(error).__name__}: {error}"
+        ) from error
+    found = getattr(module, attribute, None)
+    if not isinstance(found, Operation):
+        raise UsageError(
+            f"operation {spec!r}: {module_name} has no operation {attribute!r}; decorate its "
+            "reference with @gatecert.operation(...)"
+        )
+    return found
+
+
+__all__ = ["Operation", "get_operation", "operations", "resolve_operation"]

@@ -1,0 +1,91 @@
+"""Scaled dot-product attention, forward."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, TypeAlias
+
+import torch
+
+from gatecert.oracle.schema import operation, tensor
+
+# Scores must follow the recipe along the keys: a positive query makes a key that rises or
+# peaks along T a score that does.
+_STEADY = dict.fromkeys(("rising", "falling", "spike"), "uniform01")
+_PLAIN = dict.fromkeys(("rising", "falling", "spike", "large_offset"), "normal")
+
+Query: TypeAlias = Annotated[torch.Tensor, tensor("B H S D", stand_ins=_STEADY)]
+Key: TypeAlias = Annotated[torch.Tensor, tensor("B H T D", axis=-2)]
+Value: TypeAlias = Annotated[torch.Tensor, tensor("B H T D", stand_ins=_PLAIN)]
+SelfKey: TypeAlias = Annotated[torch.Tensor, tensor("B H S D", axis=-2)]
+SelfValue: TypeAlias = Annotated[torch.Tensor, tensor("B H S D", stand_ins=_PLAIN)]
+Output: TypeAlias = Annotated[torch.Tensor, tensor("B H S D")]
+
+_HEAD_SIZES = (40, 16, 64)
+
+
+def _scores(q: torch.Tensor, k: torch.Tensor, causal: bool) -> torch.Tensor:
+    scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+    if not causal:
+        return scores
+    future = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+    return scores.masked_fill(future, -math.inf)
+
+
+def _attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
+    return torch.softmax(_scores(q, k, causal), dim=-1) @ v
+
+
+def _attend_row_by_row(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool
+) -> torch.Tensor:
+    rows = []
+    for row in range(q.shape[2]):
+        seen = row + 1 if causal else k.shape[2]
+        scores = (q[:, :, row, None] * k[:, :, :seen]).sum(-1) * q.shape[-1] ** -0.5
+        weights = torch.exp(scores - torch.logsumexp(scores, -1, keepdim=True))
+        rows.append((weights[..., None] * v[:, :, :seen]).sum(2))
+    return torch.stack(rows, 2)
+
+
+def _shadow(
+    y: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool
+) -> torch.Tensor:
+    scores = _scores(q, k, causal)
+    size = q.abs() @ k.abs().transpose(-1, -2) / math.sqrt(q.shape[-1])
+    error = torch.softmax(scores, -1) * (1 + scores.masked_fill(scores.isinf(), 0).abs() + size)
+    return error @ v.abs() + error.sum(-1, keepdim=True) * y.abs()
+
+
+def _mid_shadow(
+    y: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool
+) -> torch.Tensor:
+    return torch.softmax(_scores(q, k, causal), -1) @ v.abs()
+
+
+@operation(
+    second=lambda q, k, v: _attend_row_by_row(q, k, v, False),
+    shadow=lambda y, q, k, v: _shadow(y, q, k, v, False),
+    mid_shadow=lambda y, q, k, v: _mid_shadow(y, q, k, v, False),
+    reduces="T D",
+    contraction=True,
+    tiled="S T",
+    sizes={"D": _HEAD_SIZES},
+)
+def attention(q: Query, k: Key, v: Value) -> Output:
+    """softmax(q k^T / sqrt(D)) v."""
+    return _attend(q, k, v, causal=False)
+
+
+@operation(
+    second=lambda q, k, v: _attend_row_by_row(q, k, v, True),
+    shadow=lambda y, q, k, v: _shadow(y, q, k, v, True),
+    mid_shadow=lambda y, q, k, v: _mid_shadow(y, q, k, v, True),
+    reduces="S D",
+    contraction=True,
+    tiled="S",
+    sizes={"D": _HEAD_SIZES},
+)
+def attention_causal(q: Query, k: SelfKey, v: SelfValue) -> Output:
+    """Attention in which row i sees keys 0 to i."""
+    return _attend(q, k, v, causal=True)

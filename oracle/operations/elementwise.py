@@ -1,0 +1,76 @@
+"""Element-wise operations: activations and gated activations."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, TypeAlias
+
+import torch
+
+from gatecert.oracle.schema import Scalar, Tensor, operation
+from gatecert.oracle.values import RECIPES
+
+Rows: TypeAlias = Annotated[torch.Tensor, Tensor["B N"]]
+
+_NOT_MASKED = tuple(name for name in RECIPES if name != "masked_rows")
+_INNER = math.sqrt(2.0 / math.pi)
+# Where exp(-x) overflows fp32 a kernel's sigmoid is 0 instead of something below 2^-127.
+_SIGMOID_UNDERFLOW = 2.0**-102
+
+
+@operation(
+    # erfc keeps the lower tail that 1 + erf cancels.
+    second=lambda x: 0.5 * x * torch.special.erfc(-x / math.sqrt(2.0)),
+    shadow=lambda y, x: x.abs() + y.abs(),
+    recipes=_NOT_MASKED,
+)
+def gelu_erf(x: Rows) -> Rows:
+    """x times the normal distribution function of x."""
+    return 0.5 * x * (1.0 + torch.erf(x / math.sqrt(2.0)))
+
+
+def _gelu_by_tanh(x: torch.Tensor) -> torch.Tensor:
+    return 0.5 * x * (1.0 + torch.tanh(_INNER * (x + 0.044715 * x**3)))
+
+
+def _gelu_by_sigmoid(x: torch.Tensor) -> torch.Tensor:
+    return x * torch.sigmoid(2.0 * _INNER * (x + 0.044715 * x**3))
+
+
+@operation(second=_gelu_by_sigmoid, shadow=lambda y, x: x.abs() + y.abs(), recipes=_NOT_MASKED)
+def gelu_tanh(x: Rows) -> Rows:
+    """The tanh form of gelu."""
+    return _gelu_by_tanh(x)
+
+
+@operation(
+    slope=Scalar(0.01, 0.5),
+    second=lambda x, slope: torch.clamp(x, min=0.0) + slope * torch.clamp(x, max=0.0),
+    shadow=lambda y, x, slope: y.abs(),
+    recipes=_NOT_MASKED,
+)
+def leaky_relu(x: Rows, slope: float = 0.01) -> Rows:
+    """x where positive, slope times x elsewhere."""
+    return torch.where(x > 0, x, slope * x)
+
+
+def _swiglu_shadow(y: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return y.abs() * (1 + a.abs()) + _SIGMOID_UNDERFLOW * (a * b).abs()
+
+
+@operation(
+    second=lambda a, b: a / (1.0 + torch.exp(-a)) * b, shadow=_swiglu_shadow, recipes=_NOT_MASKED
+)
+def swiglu(a: Rows, b: Rows) -> Rows:
+    """silu(a) times b."""
+    return a * torch.sigmoid(a) * b
+
+
+def _geglu_shadow(y: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a.abs() * b.abs() + 2 * y.abs()
+
+
+@operation(second=lambda a, b: _gelu_by_sigmoid(a) * b, shadow=_geglu_shadow, recipes=_NOT_MASKED)
+def geglu(a: Rows, b: Rows) -> Rows:
+    """gelu in its tanh form of a, times b."""
+    return _gelu_by_tanh(a) * b

@@ -1,0 +1,151 @@
+"""Value recipes: named ways to fill a tensor, each opening a gate that others leave shut.
+
+A recipe gives float64 values for one tensor of at least one dim; the last is "the row". They are
+rounded to the tested dtype afterwards. Magnitudes stay inside float16, so that every recipe
+serves every dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gatecert.oracle.formats import Array, FloatFormat
+from gatecert.oracle.streams import Stream
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One way to fill a tensor, and what it is for."""
+
+    name: str
+    reveals: str
+    make: Callable[[Stream, Shape, FloatFormat], Array]
+    finite: bool = True
+    """Whether every value is finite."""
+
+
+def _normal(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
+    return stream.normal(shape)
+
+
+def _uniform01(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
+    return stream.uniform(shape)
+
+
+def _uniform10(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
+    return 20.0 * stream.uniform(shape) - 10.0
+
+
+def _all_negative(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
+    return -(0.5 + 4.0 * stream.uniform(shape))
+
+
+def _large_offset(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
+    return 100.0 + stream.normal(shape)
+
+
+def _log_uniform(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
+    return stream.log_uniform(-8, 4, shape)
+
+
+def _rising(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
+    return np.asarray(_ramp(shape) * 12.0 - 6.0 + 0.25 * stream.normal(shape))
+
+
+def _falling(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
+    return np.asarray(6.0 - _ramp(shape) * 12.0 + 0.25 * stream.normal(shape))
+
+
+def _ties(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
+    # Every row holds one value: sums are multiples of it and maxima tie everywhere.
+    row = np.round(stream.uniform((*shape[:-1], 1)) * 8.0 - 4.0, 1)
+    return np.array(np.broadcast_to(row, shape), np.float64)
+
+
+def _one_hot(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
+    values = np.zeros(shape)
+    if values.size:
+        hot = stream.integers(0, shape[-1], (*shape[:-1], 1))
+        np.put_along_axis(values, hot, 1.0, axis=-1)
+    return values
+
+
+def _ternary(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
+    return stream.integers(-1, 2, shape).astype(np.float64)
+
+
+def _near_zero(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
+    return 2.0**-9 * stream.normal(shape)
+
+
+def _subnormal(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
+    # Whole multiples of the format's smallest value, below its smallest normal one.
+    steps = stream.integers(1, 2 ** (fmt.precision - 1), shape)
+    sign = 1.0 - 2.0 * stream.integers(0, 2, shape)
+    return np.asarray(
+        sign * np.ldexp(steps.astype(np.float64), fmt.min_exponent - fmt.precision + 1)
+    )
+
+
+def _masked_rows(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
+    # -inf in a third of each row but never in its first place, so no row is all masked and
+    # a running maximum starts finite.
+    values = stream.normal(shape)
+    masked = stream.uniform(shape) < 1.0 / 3.0
+    masked[..., :1] = False
+    return np.where(masked, -np.inf, values)
+
+
+def _nonfinite(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
+    # One special value in the last place of every second row: NaN, +inf, -inf in turn.
+    values = stream.normal(shape)
+    last = values[..., -1:].reshape(-1)
+    last[::2] = np.resize([np.nan, np.inf, -np.inf], last[::2].shape)
+    values[..., -1:] = last.reshape(values[..., -1:].shape)
+    return values
+
+
+def _spike(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
+    # Rows near -100, every second one (of heads: every second head) with a late peak near
+    # +100: a running maximum that starts at 0 underflows where there is no peak, one that
+    # stays with the first tile or is not subtracted overflows where there is.
+    values = -100.0 + stream.normal(shape)
+    leading = shape[:-2] or shape[:-1]
+    peaked = np.arange(int(np.prod(leading))).reshape(leading) % 2 == 0
+    lone = peaked.reshape(leading + (1,) * (len(shape) - len(leading)))
+    values[..., -1:] += np.where(lone, 200.0, 0.0)
+    return np.asarray(values)
+
+
+def _ramp(shape: Shape) -> Array:
+    return np.linspace(0.0, 1.0, shape[-1]) if shape[-1] > 1 else np.zeros(())
+
+
+RECIPES = {
+    recipe.name: recipe
+    for recipe in (
+        Recipe("normal", "nothing in particular; what most tests use", _normal),
+        Recipe("uniform01", "no negative values; one-sided sums", _uniform01),
+        Recipe("uniform10", "values in [-10, 10)", _uniform10),
+        Recipe("all_negative", "padding with zero under a maximum", _all_negative),
+        Recipe("large_offset", "a mean far from zero; exponentials that overflow", _large_offset),
+        Recipe("log_uniform", "magnitudes from 2^-8 to 2^4", _log_uniform),
+        Recipe("rising", "a running maximum that changes in every tile", _rising),
+        Recipe("falling", "a running maximum that never changes", _falling),
+        Recipe("ties", "rows of one value: variance zero, tied maxima", _ties),
+        Recipe("one_hot", "exact probes of an index; products with zero", _one_hot),
+        Recipe("ternary", "exact sums of -1, 0 and 1", _ternary),
+        Recipe("near_zero", "values so small that an epsilon matters", _near_zero),
+        Recipe("subnormal", "subnormal inputs of the tested format", _subnormal),
+        Recipe("masked_rows", "-inf in a third of each row", _masked_rows, finite=False),
+        Recipe("nonfinite", "NaN and infinities in every second row", _nonfinite, finite=False),
+        Recipe("spike", "rows near -100, half of them with a late peak near +100", _spike),
+    )
+}
+
+FINITE_RECIPES = tuple(name for name, recipe in RECIPES.items() if recipe.finite)

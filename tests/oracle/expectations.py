@@ -1,0 +1,34 @@
+"""Hand-made expectations for tests of comparators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from gatecert.oracle.expectation import ExpectedOutput
+from gatecert.oracle.formats import torch_dtype
+
+
+def expected(
+    reference: Any,
+    dtype: str = "float32",
+    *,
+    shadow: Any = None,
+    length: int = 1,
+    contraction: bool = False,
+    mid_unit: float = 0.0,
+) -> ExpectedOutput:
+    """An output with this reference; its shadow is |reference| unless given."""
+    kind = np.int64 if dtype.startswith("int") else np.float64
+    values = np.asarray(reference, kind)
+    size = np.abs(np.nan_to_num(values.astype(np.float64), posinf=0.0, neginf=0.0))
+    chosen = size if shadow is None else np.broadcast_to(np.asarray(shadow, float), size.shape)
+    return ExpectedOutput("output", dtype, values, chosen, chosen, mid_unit, length, contraction)
+
+
+def output(values: Sequence[Any], dtype: str = "float32") -> torch.Tensor:
+    """A tensor of this dtype."""
+    return torch.tensor(values, dtype=torch.float64).to(torch_dtype(dtype))

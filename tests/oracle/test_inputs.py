@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from gatecert.errors import UsageError
+from gatecert.oracle.case import parse_case
+from gatecert.oracle.formats import FORMATS
+from gatecert.oracle.inputs import changed_inputs, fresh_copy, make_inputs
+from gatecert.oracle.layouts import LAYOUTS
+from gatecert.oracle.operations import get_operation
+from gatecert.oracle.values import RECIPES
+
+SOFTMAX = get_operation("softmax")
+HASHES = {
+    "softmax": "37f9f2273bd7b2381f59fc235457f19b5d9f61bfd01b8211ec142810b4efaf0e",
+    "cross_entropy": "1c9a8d92ad4197aced44b0e18431805d0a341fc5ce101bf9af9822d990176d7a",
+}
+
+
+def softmax_inputs(layout: str = "contiguous", recipe: str = "normal", dtype: str = "float16"):
+    return make_inputs(SOFTMAX, parse_case(f"softmax/{dtype}/B=4,N=9/{layout}/{recipe}/seed=3"))
+
+
+def test_inputs_are_the_same_on_every_machine() -> None:
+    # Hashes written down once: another value means that stored cases no longer replay.
+    assert softmax_inputs().sha256 == HASHES["softmax"]
+    target = "cross_entropy/bfloat16/B=4,V=9/contiguous/log_uniform/seed=1"
+    assert (
+        make_inputs(get_operation("cross_entropy"), parse_case(target)).sha256
+        == (HASHES["cross_entropy"])
+    )
+
+
+def test_making_inputs_leaves_torch_and_numpy_generators_alone() -> None:
+    torch.manual_seed(0)
+    np.random.seed(0)
+    before = torch.rand(1), np.random.rand()
+    torch.manual_seed(0)
+    np.random.seed(0)
+    softmax_inputs()
+    assert (torch.rand(1), np.random.rand()) == before
+
+
+def test_another_seed_gives_other_values() -> None:
+    other = parse_case("softmax/float16/B=4,N=9/contiguous/normal/seed=4")
+    assert make_inputs(SOFTMAX, other).sha256 != softmax_inputs().sha256
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_layout_gives_its_strides_and_no_slack(layout: str) -> None:
+    (x,) = softmax_inputs(layout).args
+    strides = {
+        "contiguous": (9, 1),
+        "transposed": (1, 4),
+        "sliced": (14, 1),
+        "row_padded": (16, 1),
+        "offset_base": (9, 1),
+        "expanded": (0, 1),
+    }
+    offsets = {"sliced": 17, "offset_base": 3}
+    assert x.shape == (4, 9)
+    assert x.stride() == strides[layout]
+    assert x.storage_offset() == offsets.get(layout, 0)
+    last = x.storage_offset() + sum((n - 1) * s for n, s in zip(x.shape, x.stride(), strict=True))
+    assert x.untyped_storage().nbytes() == (last + 1) * x.element_size()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_memory_between_elements_is_poison(layout: str) -> None:
+    (x,) = softmax_inputs(layout).args
+    span = x.untyped_storage().nbytes() // x.element_size()
+    memory = x.as_strided((span,), (1,), 0)
+    held = 9 if layout == "expanded" else 36
+    assert int(torch.isnan(memory).sum()) == span - held
+    assert not torch.isnan(x).any()
+
+
+def test_heads_and_sequence_change_places_in_a_transposed_tensor() -> None:
+    case = parse_case("attention_causal/float32/B=2,H=3,S=5,D=16/transposed/normal/seed=0")
+    q = make_inputs(get_operation("attention_causal"), case).args[0]
+    assert q.stride() == (240, 16, 48, 1)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_fresh_copy_has_the_same_bits_in_other_memory(layout: str) -> None:
+    inputs = softmax_inputs(layout, "nonfinite")
+    copy = fresh_copy(inputs)
+    assert changed_inputs(inputs, copy) == []
+    assert copy.args[0].stride() == inputs.args[0].stride()
+    assert copy.args[0].data_ptr() != inputs.args[0].data_ptr()
+
+
+def test_a_changed_element_is_named_unless_it_may_change() -> None:
+    inputs = softmax_inputs("row_padded")
+    after = fresh_copy(inputs)
+    after.args[0][1, 2] = 0.0
+    assert changed_inputs(inputs, after) == ["x"]
+    assert changed_inputs(inputs, after, allowed=("x",)) == []
+
+
+def test_a_write_between_rows_is_seen_even_where_the_argument_is_in_place() -> None:
+    inputs = softmax_inputs("row_padded")
+    after = fresh_copy(inputs)
+    after.args[0].as_strided((1,), (1,), 9).fill_(0.0)
+    assert changed_inputs(inputs, after, allowed=("x",)) == ["x (outside its elements)"]
+
+
+def test_a_nan_that_becomes_another_nan_or_a_zero_that_changes_sign_is_a_change() -> None:
+    inputs = softmax_inputs("contiguous", "one_hot")
+    after = fresh_copy(inputs)
+    after.args[0].copy_(torch.where(after.args[0] == 0, -0.0, after.args[0]))
+    assert torch.equal(after.args[0], inputs.args[0])
+    assert changed_inputs(inputs, after) == ["x"]
+
+
+def test_a_tensor_that_was_resized_is_a_change() -> None:
+    inputs = softmax_inputs()
+    after = fresh_copy(inputs)
+    after.args[0].resize_(2, 2)
+    assert changed_inputs(inputs, after, allowed=("x",)) == ["x (shape or strides)"]
+
+
+def test_integers_stay_in_range_and_some_are_the_marker_but_not_the_first() -> None:
+    case = parse_case("cross_entropy/float32/B=64,V=9/contiguous/normal/seed=0")
+    _, target = make_inputs(get_operation("cross_entropy"), case).args
+    marked = target == -100
+    assert marked.any() and not marked[0] and not marked.all()
+    assert target.dtype == torch.int64
+    assert set(target[~marked].tolist()) == set(range(9))
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_subnormal_inputs_are_not_flushed_and_special_ones_stay(dtype: str) -> None:
+    # A published generator flushes subnormals to 0, and turns NaN into Inf.
+    (x,) = softmax_inputs(recipe="subnormal", dtype=dtype).args
+    assert ((x != 0) & (x.double().abs() < FORMATS[dtype].smallest_normal)).all()
+    (x,) = softmax_inputs(recipe="nonfinite", dtype=dtype).args
+    assert torch.isnan(x[0, -1])
+    assert x[2, -1] == float("inf")
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+@pytest.mark.parametrize("recipe", [name for name, recipe in RECIPES.items() if recipe.finite])
+def test_finite_recipes_stay_finite_in_every_dtype(recipe: str, dtype: str) -> None:
+    (x,) = softmax_inputs(recipe=recipe, dtype=dtype).args
+    assert torch.isfinite(x).all()
+
+
+def test_a_case_of_another_operation_or_without_a_dim_is_refused() -> None:
+    with pytest.raises(UsageError, match="not one of operation 'softmax'"):
+        make_inputs(SOFTMAX, parse_case("gelu_erf/float16/B=1,N=1/contiguous/normal/seed=0"))
+    with pytest.raises(UsageError, match="softmax has dims B, N, not B"):
+        make_inputs(SOFTMAX, parse_case("softmax/float16/B=1/contiguous/normal/seed=0"))
+    with pytest.raises(UsageError, match="leaky_relu has scalars slope, not none"):
+        make_inputs(
+            get_operation("leaky_relu"),
+            parse_case("leaky_relu/float16/B=1,N=1/contiguous/normal/seed=0"),
+        )
+
+
+def test_a_dim_of_size_zero_gives_empty_tensors() -> None:
+    case = parse_case("softmax/float32/B=0,N=5/row_padded/normal/seed=0")
+    inputs = make_inputs(SOFTMAX, case)
+    assert inputs.args[0].shape == (0, 5)
+    assert changed_inputs(inputs, fresh_copy(inputs)) == []

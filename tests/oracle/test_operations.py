@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from gatecert.errors import EnvironmentFailure, UsageError
+from gatecert.oracle.case import Case
+from gatecert.oracle.comparators import Exact, judge
+from gatecert.oracle.expectation import expect
+from gatecert.oracle.formats import FORMATS, torch_dtype
+from gatecert.oracle.inputs import make_inputs
+from gatecert.oracle.operations import get_operation, operations, resolve_operation
+from gatecert.oracle.schema import Operation
+from gatecert.oracle.strategies import cases_for
+from gatecert.oracle.tolerance import FP32_UNIT, RoundingInterval
+from gatecert.oracle.values import RECIPES
+
+EVERY = pytest.mark.parametrize("operation", operations(), ids=lambda found: found.name)
+
+
+def certify_cases(operation: Operation, *dtypes: str) -> tuple[Case, ...]:
+    return cases_for(
+        operation, dtypes=dtypes, layouts=("contiguous", "row_padded", "transposed"), seed=5
+    )
+
+
+def as_float(args: tuple[object, ...], dtype: torch.dtype) -> list[object]:
+    def convert(arg: object) -> object:
+        return arg.to(dtype) if isinstance(arg, torch.Tensor) and arg.is_floating_point() else arg
+
+    return [convert(arg) for arg in args]
+
+
+@EVERY
+def test_the_reference_agrees_with_an_independent_formulation_to_float64_rounding(
+    operation: Operation,
+) -> None:
+    for case in certify_cases(operation, "float32"):
+        inputs = make_inputs(operation, case)
+        made = expect(operation, case, inputs).outputs[0]
+        second = operation.call(operation.second, as_float(inputs.args, torch.float64)).numpy()
+        assert np.array_equal(np.isfinite(made.reference), np.isfinite(second)), case.id
+        finite = np.isfinite(second)
+        apart = np.abs(made.reference[finite] - second[finite])
+        growth = max(1.0, made.reduction_length / 128)
+        # The same model as for kernels, with float64's unit in place of float32's.
+        assert (apart <= 16 * 2.0**-53 * growth * made.shadow[finite] + 2.0**-125).all(), case.id
+
+
+@EVERY
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_correct_float32_arithmetic_is_accepted_with_room_to_spare(
+    operation: Operation, dtype: str
+) -> None:
+    for case in certify_cases(operation, dtype):
+        inputs = make_inputs(operation, case)
+        made = expect(operation, case, inputs).outputs[0]
+        for formulation in (operation.reference, operation.second):
+            result = operation.call(formulation, as_float(inputs.args, torch.float32))
+            judgement = judge(RoundingInterval(), made, result.to(torch_dtype(dtype)))
+            assert judgement.score <= 0.5, (case.id, judgement)
+
+
+@EVERY
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_a_result_wrong_by_one_part_in_a_thousand_is_rejected(
+    operation: Operation, dtype: str
+) -> None:
+    rejected = 0
+    for case in certify_cases(operation, dtype):
+        inputs = make_inputs(operation, case)
+        made = expect(operation, case, inputs).outputs[0]
+        result = operation.call(operation.reference, as_float(inputs.args, torch.float64))
+        wrong = (result * 1.001).to(torch_dtype(dtype))
+        rejected += not judge(RoundingInterval(), made, wrong).passed
+    assert rejected > 0
+
+
+@EVERY
+def test_zeros_are_rejected_in_the_first_case_of_every_dtype(operation: Operation) -> None:
+    for case in certify_cases(operation, *FORMATS)[: len(FORMATS)]:
+        made = expect(operation, case, make_inputs(operation, case)).outputs[0]
+        zeros = torch.zeros(made.shape, dtype=torch_dtype(case.dtype))
+        assert not judge(RoundingInterval(), made, zeros).passed
+
+
+@EVERY
+def test_shadows_are_finite_positive_magnitudes_at_least_as_large_as_the_output(
+    operation: Operation,
+) -> None:
+    for case in certify_cases(operation, *FORMATS):
+        made = expect(operation, case, make_inputs(operation, case)).outputs[0]
+        assert np.isfinite(made.shadow).all()
+        finite = np.isfinite(made.reference)
+        assert (made.shadow[finite] >= np.abs(made.reference[finite]) * (1 - 1e-12)).all(), case.id
+
+
+@EVERY
+def test_no_case_overflows_its_own_dtype(operation: Operation) -> None:
+    for case in certify_cases(operation, *FORMATS):
+        if RECIPES[case.recipe].finite:
+            made = expect(operation, case, make_inputs(operation, case)).outputs[0]
+            assert np.abs(made.reference).max() < FORMATS[case.dtype].largest / 2, case.id
+
+
+def test_a_constant_wrong_by_1e_5_is_seen_in_float16_softmax() -> None:
+    operation = get_operation("softmax")
+    case = Case("softmax", (("B", 40), ("N", 128)), "float16")
+    inputs = make_inputs(operation, case)
+    made = expect(operation, case, inputs).outputs[0]
+    right = torch.from_numpy(made.reference)
+    assert judge(RoundingInterval(), made, right.to(torch.float16)).passed
+    assert not judge(RoundingInterval(), made, (right * (1 + 1e-5)).to(torch.float16)).passed
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_sums_of_ternary_products_are_exact_in_any_order(dtype: str) -> None:
+    operation = get_operation("matmul")
+    case = Case("matmul", (("M", 5), ("K", 400), ("N", 7)), dtype, recipe="ternary")
+    a, b = (t.float() for t in make_inputs(operation, case).args)
+    made = expect(operation, case, make_inputs(operation, case)).outputs[0]
+    split = a[:, :129] @ b[:129] + (a[:, 129:].flip(1) @ b[129:].flip(0))
+    assert judge(Exact(), made, split.to(torch_dtype(dtype))).passed
+    short = a[:, :-1] @ b[:-1]
+    assert not judge(Exact(), made, short.to(torch_dtype(dtype))).passed
+
+
+def test_one_pass_accumulation_in_float16_is_rejected_where_float32_was_promised() -> None:
+    operation = get_operation("matmul")
+    case = Case("matmul", (("M", 16), ("K", 256), ("N", 16)), "float16")
+    a, b = make_inputs(operation, case).args
+    made = expect(operation, case, make_inputs(operation, case)).outputs[0]
+    total = torch.zeros(16, 16, dtype=torch.float16)
+    for k in range(256):
+        total += torch.outer(a[:, k], b[k])
+    assert not judge(RoundingInterval(), made, total).passed
+
+
+def test_probabilities_rounded_to_16_bits_pass_only_where_that_is_declared() -> None:
+    operation = get_operation("attention")
+    dims = (("B", 2), ("H", 2), ("S", 33), ("D", 40), ("T", 65))
+    case = Case("attention", dims, "bfloat16")
+    inputs = make_inputs(operation, case)
+    q, k, v = (t.float() for t in inputs.args)
+    weights = torch.softmax(q @ k.mT / 40**0.5, -1).to(torch.bfloat16).float()
+    result = (weights @ v).to(torch.bfloat16)
+    undeclared = expect(operation, case, inputs).outputs[0]
+    declared = expect(operation, case, inputs, intermediate="input").outputs[0]
+    assert not judge(RoundingInterval(), undeclared, result).passed
+    assert judge(RoundingInterval(), declared, result).passed
+
+
+def test_declaring_the_input_dtype_allows_nothing_more_in_float32() -> None:
+    operation = get_operation("matmul")
+    case = Case("matmul", (("M", 2), ("K", 3), ("N", 2)), "float32")
+    inputs = make_inputs(operation, case)
+    assert expect(operation, case, inputs, intermediate="input").outputs[0].mid_unit == 0.0
+    assert expect(operation, case, inputs, intermediate="tf32").outputs[0].mid_unit == 2.0**-11
+    assert FP32_UNIT == 2.0**-24
+
+
+def test_causal_attention_does_not_see_later_keys() -> None:
+    operation = get_operation("attention_causal")
+    q, k, v = torch.randn(3, 1, 2, 9, 16, dtype=torch.float64).unbind(0)
+    before = operation.reference(q, k, v)
+    k[:, :, 5:], v[:, :, 5:] = 7.0, -3.0
+    after = operation.reference(q, k, v)
+    assert torch.equal(before[:, :, :5], after[:, :, :5])
+    assert not torch.equal(before[:, :, 5:], after[:, :, 5:])
+
+
+def test_attention_scores_rise_along_the_keys_under_the_rising_recipe() -> None:
+    operation = get_operation("attention")
+    dims = (("B", 1), ("H", 2), ("S", 3), ("D", 40), ("T", 97))
+    for recipe, grows in (("rising", True), ("falling", False)):
+        q, k, _ = make_inputs(operation, Case("attention", dims, "float32", recipe=recipe)).args
+        scores = (q @ k.mT)[..., ::32]
+        assert (scores.diff(dim=-1) > 0).all().item() is grows
+
+
+def test_ignored_targets_do_not_count_in_the_mean() -> None:
+    operation = get_operation("cross_entropy")
+    logits = torch.randn(4, 7, dtype=torch.float64)
+    target = torch.tensor([1, -100, 3, -100])
+    kept = operation.reference(logits[::2], target[::2])
+    assert torch.equal(operation.reference(logits, target), kept)
+
+
+def test_head_sizes_that_are_no_powers_of_two_are_in_the_domain() -> None:
+    for name in ("attention", "attention_causal"):
+        assert 40 in get_operation(name).sizes["D"]
+
+
+def test_an_unknown_operation_names_the_nearest() -> None:
+    with pytest.raises(UsageError, match="did you mean 'softmax'"):
+        get_operation("sofmax")
+
+
+def test_a_users_operation_is_found_by_module_and_attribute() -> None:
+    found = resolve_operation("gatecert.oracle.operations.rows:softmax")
+    assert found is get_operation("softmax")
+    with pytest.raises(UsageError, match="has no operation 'IGNORED'"):
+        resolve_operation("gatecert.oracle.operations.rows:IGNORED")
+    with pytest.raises(EnvironmentFailure, match="ModuleNotFoundError"):
+        resolve_operation("no_such_module:thing")

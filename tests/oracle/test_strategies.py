@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from gatecert.errors import UsageError
+from gatecert.oracle.case import Case, parse_case
+from gatecert.oracle.comparators import judge
+from gatecert.oracle.domain import domain_cases
+from gatecert.oracle.expectation import expect
+from gatecert.oracle.formats import torch_dtype
+from gatecert.oracle.inputs import make_inputs
+from gatecert.oracle.layouts import LAYOUTS
+from gatecert.oracle.operations import get_operation, operations
+from gatecert.oracle.schema import Operation
+from gatecert.oracle.shapes import next_prime, sizes_for
+from gatecert.oracle.strategies import STRATEGIES, cases_for
+from gatecert.oracle.tolerance import RoundingInterval
+
+DTYPES = ("float32", "float16", "bfloat16")
+EVERY = pytest.mark.parametrize("operation", operations(), ids=lambda found: found.name)
+
+
+def test_sizes_surround_the_block() -> None:
+    sizes = sizes_for((64,))
+    assert {1, 2, 63, 64, 65, 129, 192, 97} <= set(sizes)
+    assert any(size < 32 for size in sizes if size > 2)
+    assert sizes_for((16, 64))[-1] == 192
+    assert sizes_for((64,), limits=(40, 16)) == (16, 40)
+    assert [next_prime(n) for n in (0, 2, 8, 96, 97)] == [2, 2, 11, 97, 97]
+
+
+@EVERY
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_case_is_valid_unique_and_replays_from_its_id(
+    operation: Operation, strategy: str
+) -> None:
+    cases = cases_for(operation, dtypes=DTYPES, layouts=tuple(LAYOUTS), strategy=strategy)
+    assert len(set(cases)) == len(cases)
+    for case in cases:
+        assert parse_case(case.id) == case
+    assert {case.dtype for case in cases[:3]} == set(DTYPES)
+
+
+@EVERY
+def test_certify_uses_every_recipe_of_the_domain_and_every_layout_in_every_dtype(
+    operation: Operation,
+) -> None:
+    layouts = ("contiguous", "row_padded", "transposed")
+    for dtype in DTYPES:
+        cases = [
+            case
+            for case in cases_for(operation, dtypes=DTYPES, layouts=layouts)
+            if case.dtype == dtype
+        ]
+        assert {case.recipe for case in cases} == set(operation.recipes)
+        assert {case.layout for case in cases} == set(layouts)
+        assert 12 <= len(cases) <= 18
+
+
+@EVERY
+def test_quick_is_four_cases_per_dtype_and_certify_starts_with_them(operation: Operation) -> None:
+    quick = cases_for(operation, dtypes=("float32",), strategy="quick")
+    assert len(quick) == 4
+    first = quick[0]
+    assert first.recipe == "normal"
+    for dim in operation.tiled:
+        assert first.sizes[dim] > 64
+        assert first.sizes[dim] % 32
+
+
+@EVERY
+def test_certify_keeps_batches_and_programs_few(operation: Operation) -> None:
+    for case in cases_for(operation, dtypes=DTYPES, blocks=dict.fromkeys(operation.tiled, (16,))):
+        batch = [n for dim, n in case.dims if dim not in (*operation.tiled, *operation.sizes)]
+        assert math.prod(batch) <= 6
+        assert max(n for dim, n in case.dims if dim in operation.tiled) <= 64
+
+
+def test_each_tiled_dim_has_a_tail_apart_from_the_others() -> None:
+    cases = cases_for(
+        get_operation("matmul"),
+        dtypes=("float32",),
+        blocks={"M": (16,), "N": (32,), "K": (8,)},
+    )
+    blocks = {"M": 16, "N": 32, "K": 8}
+    tails = {tuple(dim for dim in "MNK" if case.sizes[dim] % blocks[dim]) for case in cases}
+    assert {("M",), ("N",), ("K",), ("M", "N", "K"), ()} <= tails
+
+
+def test_the_first_case_has_dims_that_all_differ() -> None:
+    for operation in operations():
+        (first, *_) = cases_for(operation, dtypes=("float32",))
+        repeats = Counter(size for dim, size in first.dims if dim in operation.tiled)
+        assert max(repeats.values()) == 1, first.id
+
+
+def test_a_teams_sizes_are_added_and_replace_the_choice_of_head_sizes() -> None:
+    attention = get_operation("attention")
+    cases = cases_for(attention, dtypes=("float32",), extra_dims={"D": (128,), "S": (300,)})
+    assert {case.sizes["D"] for case in cases} == {128}
+    assert any(case.sizes["S"] == 300 for case in cases)
+    assert 40 in {case.sizes["D"] for case in cases_for(attention, dtypes=("float32",))}
+
+
+def test_the_same_seed_gives_the_same_cases_and_another_seed_other_inputs() -> None:
+    operation = get_operation("leaky_relu")
+    again = [cases_for(operation, dtypes=DTYPES, seed=7) for _ in range(2)]
+    assert again[0] == again[1]
+    assert not set(again[0]) & set(cases_for(operation, dtypes=DTYPES, seed=8))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"strategy": "certfy"}, "did you mean 'certify'"),
+        ({"layouts": ("padded",)}, "unknown layout 'padded'"),
+        ({"dtypes": ("float8",)}, "unknown dtype 'float8'"),
+        ({"blocks": {"K": (1,)}}, "has no dim 'K'; it has B, N"),
+        ({"extra_dims": {"Q": (1,)}}, "has no dim 'Q'; it has B, N"),
+    ],
+)
+def test_wrong_options_are_errors_that_name_the_right_ones(options, message) -> None:
+    with pytest.raises(UsageError, match=message):
+        cases_for(get_operation("softmax"), **{"dtypes": DTYPES, **options})
+
+
+def test_the_domain_sweep_starts_with_a_small_case_per_dtype_and_covers_powers_of_two() -> None:
+    cases = domain_cases(get_operation("matmul"), dtypes=DTYPES, extra_dims={"K": (5000,)})
+    for dtype in DTYPES:
+        own = [case for case in cases if case.dtype == dtype]
+        assert max(own[0].sizes.values()) <= 33
+        for dim in "MNK":
+            assert {1, 2, 3, 1024, 1025, 4096} <= {case.sizes[dim] for case in own}
+        assert 5000 in {case.sizes["K"] for case in own}
+
+
+# Bugs in plain torch, each as a kernel would compute it, and the tile that it works in.
+TILE = 32
+
+
+def online(x: torch.Tensor, *, start: float = -float("inf"), rescale: bool = True) -> torch.Tensor:
+    """Softmax with a running maximum over tiles."""
+    high = torch.full((x.shape[0], 1), start)
+    total = torch.zeros(x.shape[0], 1)
+    for tile in x.split(TILE, dim=1):
+        new = torch.maximum(high, tile.amax(dim=1, keepdim=True))
+        factor = torch.exp(high - new) if rescale else 1.0
+        total = total * factor + torch.exp(tile - new).sum(dim=1, keepdim=True)
+        high = new
+    return torch.exp(x - high) / total
+
+
+def padded_with_zero(x: torch.Tensor) -> torch.Tensor:
+    padding = -x.shape[1] % TILE
+    wide = torch.nn.functional.pad(x, (0, padding))
+    return torch.softmax(wide, dim=1)[:, : x.shape[1]]
+
+
+SOFTMAX_BUGS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "tail padded with 0": padded_with_zero,
+    "running maximum starts at 0": lambda x: online(x, start=0.0),
+    "no rescale": lambda x: online(x, rescale=False),
+    "maximum of the first tile": lambda x: _normalised(x, x[:, :TILE].amax(1, keepdim=True)),
+    "no maximum": lambda x: _normalised(x, torch.zeros(())),
+    "last element dropped": lambda x: _normalised(x, x.amax(1, keepdim=True), x[:, :-1]),
+    "last tile overwrites": lambda x: _normalised(x, x.amax(1, keepdim=True), x.split(TILE, 1)[-1]),
+}
+
+
+def _normalised(
+    x: torch.Tensor, high: torch.Tensor, summed: torch.Tensor | None = None
+) -> torch.Tensor:
+    parts = x if summed is None else summed
+    return torch.exp(x - high) / torch.exp(parts - high).sum(dim=1, keepdim=True)
+
+
+def rejected(
+    operation: Operation, cases: tuple[Case, ...], kernel: Callable[..., torch.Tensor]
+) -> int:
+    count = 0
+    for case in cases:
+        inputs = make_inputs(operation, case)
+        made = expect(operation, case, inputs).outputs[0]
+        args = [arg.float() if isinstance(arg, torch.Tensor) else arg for arg in inputs.args]
+        result = kernel(*args).to(torch_dtype(case.dtype))
+        count += not judge(RoundingInterval(), made, result).passed
+    return count
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("bug", SOFTMAX_BUGS)
+def test_certify_rejects_the_classic_softmax_bugs_in_every_dtype(bug: str, dtype: str) -> None:
+    softmax = get_operation("softmax")
+    cases = cases_for(softmax, dtypes=(dtype,), blocks={"N": (TILE,)})
+    assert rejected(softmax, cases, SOFTMAX_BUGS[bug]) > 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_certify_accepts_a_correct_online_softmax(dtype: str) -> None:
+    softmax = get_operation("softmax")
+    cases = cases_for(softmax, dtypes=(dtype,), blocks={"N": (TILE,)})
+    assert rejected(softmax, cases, online) == 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_certify_rejects_attention_without_its_scale_and_layer_norm_without_its_epsilon(
+    dtype: str,
+) -> None:
+    attention, layer_norm = get_operation("attention"), get_operation("layer_norm")
+
+    def unscaled(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(q @ k.mT, -1) @ v
+
+    def without_epsilon(x, weight, bias, eps):
+        deviation = x - x.mean(1, keepdim=True)
+        return deviation / deviation.square().mean(1, keepdim=True).sqrt() * weight + bias
+
+    assert rejected(attention, cases_for(attention, dtypes=(dtype,)), unscaled) > 5
+    assert rejected(layer_norm, cases_for(layer_norm, dtypes=(dtype,)), without_epsilon) > 1
