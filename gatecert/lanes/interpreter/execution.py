@@ -1,0 +1,73 @@
+"""Run launches: what `InterpretedFunction` does when it is launched or called."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from triton.runtime import interpreter as triton_interpreter
+from triton.runtime.errors import InterpreterError
+
+from gatecert.errors import GatecertError
+from gatecert.lanes.interpreter.guards import Guard, guard_in_force
+from gatecert.lanes.interpreter.launches import recorders
+from gatecert.lanes.interpreter.memory import Memory
+from gatecert.lanes.interpreter.rewriting import rewrite
+from gatecert.lanes.interpreter.signature import Grid, Signature, resolve_grid, signature_of
+
+rewritten = functools.cache(rewrite)
+
+
+def launch(kernel: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> None:
+    """Run a kernel over a grid; tensors are read and written where they are, without copies."""
+    if warmup:
+        return
+    signature = signature_of(kernel.fn)
+    bound = signature.bind(args, options)
+    for hook in kernel.pre_run_hooks:
+        hook(*args, **options)
+    dims = resolve_grid(grid, bound, options)
+    in_force = recorders()
+    if in_force:
+        described = signature.describe(bound, options, dims)
+        for recorder in in_force:
+            recorder.launches.append(described)
+        if any(recorder.dry for recorder in in_force):
+            return
+    _run_grid(kernel, signature, bound, dims, guard_in_force())
+
+
+def call(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a jitted function from inside a kernel."""
+    return rewritten(kernel.fn)(*args, **kwargs)
+
+
+def _run_grid(
+    kernel: Any, signature: Signature, bound: Mapping[str, Any], dims: Grid, guard: Guard
+) -> None:
+    builder = triton_interpreter.interpreter_builder
+    builder.memory = Memory(signature.kernel, guard)
+    builder.set_grid_dim(*dims)
+    try:
+        with np.errstate(all="ignore"):
+            arguments = signature.tensors(bound, builder.memory)
+            _run_programs(rewritten(kernel.fn), arguments, builder, dims, guard)
+    except GatecertError:
+        raise
+    except Exception as error:
+        raise InterpreterError(repr(error)) from error
+    finally:
+        builder.memory = None
+
+
+def _run_programs(
+    function: Callable[..., Any], arguments: dict[str, Any], builder: Any, dims: Grid, guard: Guard
+) -> None:
+    x, y, z = map(range, dims)
+    programs = itertools.product(x, y, z)
+    for program in reversed(list(programs)) if guard.reverse_programs else programs:
+        builder.grid_idx = program
+        function(**arguments)

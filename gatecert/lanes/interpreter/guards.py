@@ -1,0 +1,129 @@
+"""Guard policies: what a bad or masked-off lane reads, and the log of what was seen.
+
+Imports no Triton, so that it can be used before the interpreter is switched on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from gatecert.lanes.records import Finding, FindingKind, GuardPolicy
+
+_POISON_BYTE = 0x55
+"""Repeated, it is a large odd integer of every width."""
+
+
+class FindingLog:
+    """Findings of one guarded stretch, one per kind, kernel and argument."""
+
+    def __init__(self) -> None:
+        self._findings: dict[tuple[FindingKind, str, str], Finding] = {}
+
+    def add(self, finding: Finding) -> None:
+        """Count a finding; the first offset at a place is kept."""
+        place = (finding.kind, finding.kernel, finding.argument)
+        earlier = self._findings.get(place)
+        if earlier is not None:
+            finding = Finding(*place, earlier.lanes + finding.lanes, earlier.first_offset)
+        self._findings[place] = finding
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What was seen so far, in the order of first occurrence."""
+        return tuple(self._findings.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A policy in force, where its findings go, and the order programs run in."""
+
+    policy: GuardPolicy = GuardPolicy.LENIENT
+    log: FindingLog = field(default_factory=FindingLog)
+    reverse_programs: bool = False
+
+    def bad_load(self, dtype: np.dtype[Any]) -> Any:
+        """What a lane outside its buffer reads."""
+        if self.policy is GuardPolicy.STRICT:
+            return poison(dtype)
+        return dtype.type(1) if dtype.kind in "iub" else dtype.type(0.5)
+
+    def masked_off(self, dtype: np.dtype[Any]) -> Any:
+        """What a masked-off lane of a load without `other` reads."""
+        return poison(dtype) if self.policy is GuardPolicy.STRICT else dtype.type(0)
+
+
+def poison(dtype: np.dtype[Any]) -> Any:
+    """NaN, or a large odd integer."""
+    if dtype.kind == "b":
+        return np.bool_(True)
+    if dtype.kind in "iu":
+        return np.full(dtype.itemsize, _POISON_BYTE, np.uint8).view(dtype)[0]
+    return dtype.type(np.nan)
+
+
+_IN_FORCE: ContextVar[Guard | None] = ContextVar("guard", default=None)
+
+
+def guard_in_force() -> Guard:
+    """The guard that a launch obeys now; lenient, its findings unread, outside `guarded`."""
+    return _IN_FORCE.get() or Guard()
+
+
+@contextlib.contextmanager
+def guarded(policy: GuardPolicy) -> Iterator[FindingLog]:
+    """Check every lane of every load, store and atomic; under STRICT also poison memory.
+
+    Under STRICT, tensors that torch makes without initialising them (`torch.empty`, ...) hold
+    NaN or the largest integer.
+    """
+    log = FindingLog()
+    token = _IN_FORCE.set(replace(guard_in_force(), policy=policy, log=log))
+    try:
+        with _poisoned_memory() if policy is GuardPolicy.STRICT else contextlib.nullcontext():
+            yield log
+    finally:
+        _IN_FORCE.reset(token)
+
+
+@contextlib.contextmanager
+def reversed_programs() -> Iterator[None]:
+    """Run the programs of every launch last to first: a right kernel cannot tell."""
+    token = _IN_FORCE.set(replace(guard_in_force(), reverse_programs=True))
+    try:
+        yield
+    finally:
+        _IN_FORCE.reset(token)
+
+
+@contextlib.contextmanager
+def _poisoned_memory() -> Iterator[None]:
+    # Its type is made at run time, out of the checker's sight.
+    deterministic: Any = torch.utils.deterministic
+    before = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+        deterministic.fill_uninitialized_memory,
+    )
+    # Torch fills fresh memory only in its deterministic mode; operations that have no
+    # deterministic form would warn, which is not what this mode is used for here.
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*deterministic.*", category=UserWarning)
+        _deterministic(True, warn_only=True)
+        deterministic.fill_uninitialized_memory = True
+        try:
+            yield
+        finally:
+            _deterministic(before[0], warn_only=before[1])
+            deterministic.fill_uninitialized_memory = before[2]
+
+
+def _deterministic(mode: bool, *, warn_only: bool) -> None:
+    # The public function also configures the compiler, whose import costs a second per child.
+    torch._C._set_deterministic_algorithms(mode, warn_only=warn_only)

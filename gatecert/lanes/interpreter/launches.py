@@ -1,0 +1,65 @@
+"""Record launches, with or without running them. Imports no Triton."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from gatecert.lanes.records import Launch
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Takes launches; `dry` means that they are recorded and not run."""
+
+    launches: list[Launch] = field(default_factory=list)
+    dry: bool = False
+
+
+_RECORDERS: ContextVar[tuple[Recorder, ...]] = ContextVar("recorders", default=())
+_CONFIG: ContextVar[int] = ContextVar("config", default=0)
+
+
+def recorders() -> tuple[Recorder, ...]:
+    """The recorders in force, outermost first."""
+    return _RECORDERS.get()
+
+
+def config_in_force() -> int:
+    """The position of the configuration that an autotuned kernel runs with."""
+    return _CONFIG.get()
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[list[Launch]]:
+    """Every launch inside, in order, repeats included."""
+    with _in_force(Recorder()) as launches:
+        yield launches
+
+
+@contextlib.contextmanager
+def dry_run() -> Iterator[list[Launch]]:
+    """Every launch inside, recorded and not run; of an autotuned kernel, every configuration."""
+    with _in_force(Recorder(dry=True)) as launches:
+        yield launches
+
+
+@contextlib.contextmanager
+def tuned(index: int) -> Iterator[None]:
+    """Run autotuned kernels with their configuration `index` (the last, if there are fewer)."""
+    token = _CONFIG.set(index)
+    try:
+        yield
+    finally:
+        _CONFIG.reset(token)
+
+
+@contextlib.contextmanager
+def _in_force(recorder: Recorder) -> Iterator[list[Launch]]:
+    token = _RECORDERS.set((*_RECORDERS.get(), recorder))
+    try:
+        yield recorder.launches
+    finally:
+        _RECORDERS.reset(token)

@@ -1,0 +1,58 @@
+"""Records of what a lane sees: launches and guard findings."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+
+class Launch(msgspec.Struct, frozen=True):
+    """One launch of one kernel, as the launcher asked for it.
+
+    `kernel` is `module:qualname`. `types` maps runtime parameters to Triton types (`*fp32`,
+    `i32`, `i64`, `fp32`, `u1`, ...); `constexprs` maps the others to JSON-able values (a dtype is
+    `"dtype:fp16"`, a callee `"fn:module:qualname"`). `integers` are the runtime integers.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    types: tuple[tuple[str, str], ...]
+    constexprs: tuple[tuple[str, int | float | bool | str | None], ...]
+    integers: tuple[tuple[str, int], ...] = ()
+    num_warps: int = 4
+    num_stages: int = 3
+
+
+class FindingKind(str, enum.Enum):
+    """What a guard noticed while a kernel ran."""
+
+    LOAD_OUT_OF_BOUNDS = "load_out_of_bounds"
+    """A lane read outside its buffer."""
+    STORE_OUT_OF_BOUNDS = "store_out_of_bounds"
+    """A lane wrote outside its buffer; the write was not done."""
+    ATOMIC_OUT_OF_BOUNDS = "atomic_out_of_bounds"
+    """An atomic lane touched memory outside its buffer; it was not done."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One kind of guard finding at one place, with how often it happened."""
+
+    kind: FindingKind
+    kernel: str
+    argument: str
+    lanes: int
+    first_offset: int
+    """Element offset from the start of the buffer, of the first offending lane."""
+
+
+class GuardPolicy(str, enum.Enum):
+    """How the memory hooks treat what is wrong."""
+
+    STRICT = "strict"
+    """The oracle's: bad loads and masked-off lanes without `other` read poison (NaN, or a
+    large odd integer); bad stores are recorded and not done."""
+    LENIENT = "lenient"
+    """For external gates: bad loads read finite bytes, masked-off lanes without `other` read
+    zero as the stock interpreter does; bad stores are recorded and not done. Never changes a
+    gate's verdict by itself."""
