@@ -1,0 +1,1 @@
+"""Kernels of a team that has one."""
