@@ -1,0 +1,26 @@
+"""What a run depended on, written down."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+
+import gatecert
+from gatecert.campaign.records import Environment
+from gatecert.operators.registry import catalogue_version
+
+
+def describe_environment(labels_sha256: str, lane: str = "interpreter") -> Environment:
+    """Versions and platform; no host or user name."""
+    version = importlib.metadata.version
+    return Environment(
+        gatecert=gatecert.__version__,
+        python=platform.python_version(),
+        torch=version("torch"),
+        triton=version("triton"),
+        numpy=version("numpy"),
+        platform=f"{platform.system()} {platform.machine()}",
+        lane=lane,
+        operators=catalogue_version(),
+        labels_sha256=labels_sha256,
+    )

@@ -1,0 +1,82 @@
+"""Records of one run: what was planted, what the compiler said, what every gate said."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from gatecert.gates.records import Verdict
+from gatecert.mutants.records import Candidate, CodeComparison, Kernel, Mutant, Skip
+from gatecert.subjects import Subject
+
+
+class Status(str, enum.Enum):
+    """What became of a mutant under one gate."""
+
+    KILLED = "killed"
+    """The gate said, positively, that it is wrong."""
+    SURVIVED = "survived"
+    """The gate accepted it."""
+    CRASHED = "crashed"
+    """The gate's process died, or an external gate did not report a bounds fault."""
+    TIMEOUT = "timeout"
+    """No answer in time, not alone either."""
+    UNVIABLE = "unviable"
+    """It imports or compiles for no signature of the domain; never counted."""
+    EQUIVALENT = "equivalent"
+    """Proven: same compiled code for every signature of the domain."""
+    DUPLICATE = "duplicate"
+    """Proven: same compiled code as another mutant."""
+    NOT_OBSERVABLE = "not_observable"
+    """By its label, this lane cannot show it; counted apart."""
+    INCONCLUSIVE = "inconclusive"
+    """The environment failed: never a kill."""
+    IGNORED = "ignored"
+    """A person said so, with a reason."""
+
+
+class Environment(msgspec.Struct, frozen=True):
+    """Where a run happened; versions that can change a verdict."""
+
+    gatecert: str
+    python: str
+    torch: str
+    triton: str
+    numpy: str
+    platform: str
+    lane: str
+    operators: str
+    labels_sha256: str
+
+
+class SubjectRun(msgspec.Struct, frozen=True):
+    """One subject's part of a run. `verdicts` holds every gate's, told apart by `gate`."""
+
+    subject: Subject
+    kernels: tuple[Kernel, ...] = ()
+    skipped: tuple[Skip, ...] = ()
+    mutants: tuple[Mutant, ...] = ()
+    comparisons: tuple[CodeComparison, ...] = ()
+    controls: tuple[Candidate, ...] = ()
+    adversaries: tuple[Candidate, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    not_tested: tuple[str, ...] = ()
+    failed: str = ""
+    """Why the subject could not be run at all (import, baseline), else empty."""
+
+
+class Run(msgspec.Struct, frozen=True):
+    """A whole run of `certify`: all that reports and the certificate are made from."""
+
+    gate: str
+    """The chosen gate; the certificate's top-level figures are its."""
+    gates: tuple[str, ...]
+    seed: int
+    quick: bool
+    lane: str
+    environment: Environment
+    subjects: tuple[SubjectRun, ...]
+    timings_s: dict[str, float] = {}
+    interrupted: bool = False
+    not_tested: tuple[str, ...] = ()

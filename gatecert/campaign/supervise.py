@@ -1,0 +1,141 @@
+"""Spread shards over servers. Supervisors are threads that never run a candidate themselves."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TypeVar
+
+from joblib import Parallel, delayed
+
+from gatecert.errors import (
+    EnvironmentFailure,
+    ExitCode,
+    GatecertError,
+    InternalError,
+    UsageError,
+)
+from gatecert.gates.records import Verdict
+from gatecert.sandbox.client import Server
+from gatecert.sandbox.protocol import (
+    Failed,
+    Judged,
+    Prepared,
+    Probed,
+    ProbeRequest,
+    ShardRequest,
+    Task,
+)
+from gatecert.store import Store, verdict_key
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class ServerPool:
+    """As many warm servers as there are jobs, lent one at a time."""
+
+    def __init__(self, servers: Sequence[Server]) -> None:
+        self._free: queue.SimpleQueue[Server] = queue.SimpleQueue()
+        self.size = len(servers)
+        for server in servers:
+            self._free.put(server)
+
+    @contextmanager
+    def lent(self) -> Iterator[Server]:
+        """One server for the duration of the block."""
+        server = self._free.get()
+        try:
+            yield server
+        finally:
+            self._free.put(server)
+
+
+@contextmanager
+def server_pool(jobs: int) -> Iterator[ServerPool]:
+    """Start the servers, and end them and all they started, whatever happens.
+
+    They are started here, in the caller's thread, because a server dies with the thread that
+    started it.
+    """
+    with ExitStack() as stack:
+        yield ServerPool([stack.enter_context(Server()) for _ in range(jobs)])
+
+
+def spread(
+    pool: ServerPool, work: Callable[[Item], Result], items: Sequence[Item]
+) -> Iterator[Result]:
+    """`work` over all items on as many threads as there are servers, results as they come."""
+    parallel = Parallel(
+        n_jobs=pool.size, backend="threading", return_as="generator_unordered", batch_size=1
+    )
+    yield from parallel(delayed(work)(item) for item in items)
+
+
+def ask_probe(pool: ServerPool, request: ProbeRequest) -> Probed:
+    """Probe a subject; raises the error that the server reports."""
+    with pool.lent() as server:
+        events = list(server.ask(request))
+    for event in events:
+        if isinstance(event, Failed):
+            raise error_of(event)
+        if isinstance(event, Probed):
+            return event
+    raise InternalError(f"probing {request.subject.name} ended without an answer")
+
+
+def ask_shard(
+    pool: ServerPool,
+    request: ShardRequest,
+    store: Store,
+    fingerprint: str,
+    on_verdict: Callable[[Verdict], None],
+    on_prepared: Callable[[Prepared], None],
+) -> tuple[Verdict, ...]:
+    """Judge a shard; verdicts that the store already holds are taken from there."""
+    keys = {_place(task): verdict_key(request, task, fingerprint) for task in request.tasks}
+    verdicts: dict[tuple[str, str], Verdict] = {}
+    for task in request.tasks:
+        known = store.get(keys[_place(task)])
+        if known is not None:
+            verdicts[_place(task)] = known
+            on_verdict(known)
+    missing = tuple(task for task in request.tasks if _place(task) not in verdicts)
+    if missing:
+        rest = ShardRequest(
+            subject=request.subject,
+            gates=request.gates,
+            tasks=missing,
+            seed=request.seed,
+            quick=request.quick,
+            limits=request.limits,
+            overlay=request.overlay,
+        )
+        failed: Failed | None = None
+        with pool.lent() as server:
+            for event in server.ask(rest):
+                if isinstance(event, Failed):
+                    failed = event
+                if isinstance(event, Prepared):
+                    on_prepared(event)
+                if isinstance(event, Judged):
+                    verdict = event.verdict
+                    place = (verdict.candidate, verdict.gate)
+                    store.put(keys[place], verdict)
+                    verdicts[place] = verdict
+                    on_verdict(verdict)
+        if failed is not None:
+            raise error_of(failed)
+    return tuple(verdicts[_place(task)] for task in request.tasks if _place(task) in verdicts)
+
+
+def error_of(failed: Failed) -> GatecertError:
+    """The error behind a server's `Failed`, as an exception of the same exit code."""
+    kinds = (UsageError, EnvironmentFailure, InternalError)
+    by_code = {kind.exit_code: kind for kind in kinds}
+    return by_code.get(ExitCode(failed.exit_code), EnvironmentFailure)(failed.message)
+
+
+def _place(task: Task) -> tuple[str, str]:
+    return task.candidate.id, task.gate

@@ -1,0 +1,245 @@
+"""Build a certificate from a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+
+from gatecert.campaign.records import Run, Status, SubjectRun
+from gatecert.certificate.controls import adversaries_of, controls_of
+from gatecert.certificate.records import (
+    Certificate,
+    Counts,
+    GateScore,
+    Group,
+    Observable,
+    Result,
+    SubjectSummary,
+    SurvivalReason,
+    Survivor,
+    Unseen,
+)
+from gatecert.certificate.status import LANE_SHOWS, status_of
+from gatecert.gates.records import GateOutcome, Verdict
+from gatecert.mutants.records import CodeVerdict, Mutant, Skip, original
+from gatecert.operators.records import ObservableBy
+from gatecert.statistics import Rate, cluster_bootstrap, macro_average, tally
+
+_DETECTED = frozenset({Status.KILLED, Status.CRASHED, Status.TIMEOUT})
+_NEVER_RUN = frozenset({Status.UNVIABLE, Status.EQUIVALENT, Status.DUPLICATE})
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A mutant with its status and verdict under one gate, and the original's verdict."""
+
+    mutant: Mutant
+    status: Status
+    verdict: Verdict | None
+    original: Verdict | None
+
+
+def certify(run: Run) -> Certificate:
+    """The certificate of a run; nothing is run, read or written."""
+    shows = LANE_SHOWS[run.lane]
+    by_gate = {gate: tuple(_scored(run, gate, shows)) for gate in run.gates}
+    chosen = by_gate[run.gate]
+    score = _gate_score(run, run.gate, chosen)
+    return Certificate(
+        gate=run.gate,
+        lane=run.lane,
+        seed=run.seed,
+        quick=run.quick,
+        interrupted=run.interrupted,
+        environment=run.environment,
+        labels_sha256=run.environment.labels_sha256,
+        subjects=tuple(_summary(part) for part in run.subjects),
+        controls=score.controls,
+        adversaries=score.adversaries,
+        mutants=score.mutants,
+        kill_rate=score.kill_rate,
+        detection_rate=score.detection_rate,
+        macro_kill_rate=score.macro_kill_rate,
+        by_class=score.by_class,
+        by_operator=score.by_operator,
+        by_subject=score.by_subject,
+        ladder=score.ladder,
+        observable=_observable(chosen, shows),
+        survivors=score.survivors,
+        not_observable=tuple(_unseen(s) for s in chosen if _counts_as(s, Status.NOT_OBSERVABLE)),
+        inconclusive=tuple(_unseen(s) for s in chosen if _counts_as(s, Status.INCONCLUSIVE)),
+        skipped=tuple(_skipped(run)),
+        not_tested=tuple(_not_tested(run)),
+        contradictions=tuple(_contradictions(run)),
+        beside=tuple(
+            _gate_score(run, gate, scored) for gate, scored in by_gate.items() if gate != run.gate
+        ),
+        results=_results(by_gate),
+        timings_s=run.timings_s,
+    )
+
+
+def _scored(run: Run, gate: str, shows: Set[ObservableBy]) -> Iterator[Scored]:
+    for part in run.subjects:
+        comparisons = {comparison.mutant: comparison for comparison in part.comparisons}
+        verdicts = {verdict.candidate: verdict for verdict in part.verdicts if verdict.gate == gate}
+        baseline = verdicts.get(original(part.subject.name).id)
+        for mutant in part.mutants:
+            verdict = verdicts.get(mutant.id)
+            status = status_of(mutant, comparisons.get(mutant.id), verdict, shows)
+            yield Scored(mutant, status, verdict, baseline)
+
+
+def _gate_score(run: Run, gate: str, scored: Iterable[Scored]) -> GateScore:
+    scored = tuple(scored)
+    counted = tuple(one for one in scored if one.mutant.scored)
+    by_class = _groups(counted, lambda mutant: mutant.bug_class)
+    return GateScore(
+        gate=gate,
+        controls=controls_of(run, gate),
+        adversaries=adversaries_of(run, gate),
+        mutants=_counts(one.status for one in counted),
+        kill_rate=_rate(counted, frozenset({Status.KILLED}), run.seed),
+        detection_rate=_rate(counted, _DETECTED, run.seed),
+        macro_kill_rate=macro_average(
+            {name: (g.mutants.killed, g.mutants.scored) for name, g in by_class.items()}
+        ),
+        by_class=by_class,
+        by_operator=_groups(counted, lambda mutant: mutant.operator),
+        by_subject=_groups(counted, lambda mutant: mutant.subject),
+        ladder=_groups(
+            (one for one in scored if not one.mutant.scored), lambda mutant: mutant.variant
+        ),
+        survivors=tuple(_survivor(one) for one in counted if one.status is Status.SURVIVED),
+    )
+
+
+def _counts(statuses: Iterable[Status]) -> Counts:
+    found = Counter(status.value for status in statuses)
+    return Counts(**found)
+
+
+def _groups(scored: Iterable[Scored], key: Callable[[Mutant], str]) -> dict[str, Group]:
+    members: dict[str, list[Status]] = {}
+    for one in scored:
+        members.setdefault(key(one.mutant), []).append(one.status)
+    return {name: _group(_counts(members[name])) for name in sorted(members)}
+
+
+def _group(counts: Counts) -> Group:
+    return Group(counts, counts.killed / counts.scored if counts.scored else None)
+
+
+def _rate(scored: Iterable[Scored], success: Set[Status], seed: int) -> Rate:
+    by_kernel = tally(
+        (f"{one.mutant.module}:{one.mutant.kernel}", one.status in success)
+        for one in scored
+        if one.status in success or one.status is Status.SURVIVED
+    )
+    return cluster_bootstrap(by_kernel, seed=seed)
+
+
+def _observable(scored: Iterable[Scored], shows: Set[ObservableBy]) -> Observable:
+    viable = [s.mutant for s in scored if s.mutant.scored and s.status not in _NEVER_RUN]
+    seen = sum(bool(shows & set(mutant.observable_by)) for mutant in viable)
+    return Observable(len(viable), seen, seen / len(viable) if viable else None)
+
+
+def _counts_as(one: Scored, status: Status) -> bool:
+    return one.mutant.scored and one.status is status
+
+
+def _survivor(one: Scored) -> Survivor:
+    mutant, verdict = one.mutant, one.verdict
+    assert verdict is not None  # a mutant survives by a verdict alone
+    return Survivor(
+        id=mutant.id,
+        subject=mutant.subject,
+        operator=mutant.operator,
+        bug_class=mutant.bug_class,
+        detail=mutant.detail,
+        diff=mutant.diff,
+        reason=_survival_reason(verdict, one.original),
+        case=verdict.case,
+        worst=verdict.worst,
+        margin=verdict.margin,
+        reveal=mutant.reveal,
+    )
+
+
+def _survival_reason(verdict: Verdict, original: Verdict | None) -> SurvivalReason:
+    if original is not None and original.launches > 0 and verdict.launches == 0:
+        return SurvivalReason.UNREACHED
+    if original is None or not verdict.bits or not original.bits:
+        return SurvivalReason.UNEXPLAINED
+    if verdict.bits == original.bits:
+        return SurvivalReason.UNINFECTED
+    return SurvivalReason.TOLERATED
+
+
+def _unseen(one: Scored) -> Unseen:
+    if one.status is Status.NOT_OBSERVABLE:
+        labels = ", ".join(label.value for label in one.mutant.observable_by)
+        why = f"only {labels} would show it" if labels else "by its label, no run can show it"
+    elif one.verdict is None:
+        why = "no verdict"
+    elif not one.verdict.loaded:
+        why = "no proof that the mutant's text was imported"
+    else:
+        why = one.verdict.detail or one.verdict.outcome.value
+    return Unseen(one.mutant.id, why, one.mutant.observable_by)
+
+
+def _summary(part: SubjectRun) -> SubjectSummary:
+    subject = part.subject
+    return SubjectSummary(
+        name=subject.name,
+        entry=subject.entry,
+        operation=subject.operation,
+        dtypes=subject.dtypes,
+        layouts=subject.layouts,
+        kernels=tuple(kernel.name for kernel in part.kernels),
+        failed=part.failed,
+    )
+
+
+def _skipped(run: Run) -> Iterator[Skip]:
+    """What no subject mutates: a kernel that another subject launches is no omission."""
+    mutated = {kernel.name for part in run.subjects for kernel in part.kernels}
+    skips = (skip for part in run.subjects for skip in part.skipped)
+    for skip in {(s.name, s.line): s for s in skips}.values():
+        if skip.name not in mutated:
+            yield skip
+
+
+def _not_tested(run: Run) -> Iterator[str]:
+    yield from run.not_tested
+    for part in run.subjects:
+        if part.failed:
+            yield f"{part.subject.name}: all of it: {part.failed}"
+        yield from (f"{part.subject.name}: {line}" for line in part.not_tested)
+
+
+def _contradictions(run: Run) -> Iterator[str]:
+    for part in run.subjects:
+        proven = {c.mutant for c in part.comparisons if c.verdict is CodeVerdict.EQUIVALENT}
+        for verdict in part.verdicts:
+            rejected = verdict.outcome is GateOutcome.REJECTED and verdict.loaded
+            if rejected and verdict.candidate in proven:
+                yield f"{verdict.candidate}: proven equivalent, yet {verdict.gate} rejected it"
+
+
+def _results(by_gate: Mapping[str, Iterable[Scored]]) -> dict[str, dict[str, Result]]:
+    results: dict[str, dict[str, Result]] = {}
+    for gate, scored in by_gate.items():
+        for one in scored:
+            results.setdefault(one.mutant.id, {})[gate] = _result(one)
+    return results
+
+
+def _result(one: Scored) -> Result:
+    verdict = one.verdict
+    if verdict is None:
+        return Result(one.status)
+    return Result(one.status, verdict.reason, verdict.detail, verdict.case)

@@ -1,0 +1,215 @@
+"""The certificate: what `certificate.json` holds, key by key.
+
+Top-level figures are the chosen gate's; `beside` holds the same figures of every other gate on
+the same mutants. docs/certificate.md explains each key.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from gatecert.campaign.records import Environment, Status
+from gatecert.gates.records import Reason, Worst
+from gatecert.mutants.records import Skip
+from gatecert.operators.records import ObservableBy, Reveal
+from gatecert.statistics import Rate
+
+FORMAT = 1
+"""Raised when a key changes its meaning or goes; new keys alone do not raise it."""
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Mutants by status."""
+
+    killed: int = 0
+    survived: int = 0
+    crashed: int = 0
+    timeout: int = 0
+    unviable: int = 0
+    equivalent: int = 0
+    duplicate: int = 0
+    not_observable: int = 0
+    inconclusive: int = 0
+    ignored: int = 0
+
+    @property
+    def scored(self) -> int:
+        """What the kill rate divides by."""
+        return self.killed + self.survived
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return sum(getattr(self, status.value) for status in Status)
+
+
+class Group(msgspec.Struct, frozen=True):
+    """The mutants of one bug class, operator, subject or rung of the ladder under one gate."""
+
+    mutants: Counts
+    kill_rate: float | None
+
+
+class Rejection(msgspec.Struct, frozen=True):
+    """A control that a gate did not accept: correct code, so the gate is wrong or ill."""
+
+    id: str
+    outcome: str
+    reason: Reason
+    detail: str
+    case: str
+    worst: Worst | None = None
+
+
+class Controls(msgspec.Struct, frozen=True):
+    """What a gate did with correct code."""
+
+    runs: int
+    """Controls judged, originals included."""
+    distinct: int
+    """Those whose outputs differ in bits from the original's: the ones that test a tolerance."""
+    rejected: int
+    failed: int
+    """Controls without a verdict: crash, timeout or environment."""
+    cases: int
+    """Inputs over all control runs."""
+    rejected_kernels: Rate
+    """Share of kernels with a rejected control, with its exact 95% interval."""
+    rejections: tuple[Rejection, ...] = ()
+
+
+class Adversaries(msgspec.Struct, frozen=True):
+    """What a gate did with code that no gate may accept."""
+
+    total: int
+    accepted: int
+    inconclusive: int = 0
+    """Without a verdict, in neither of the two above."""
+    accepted_ids: tuple[str, ...] = ()
+
+
+class SurvivalReason(str, enum.Enum):
+    """Why a mutant survived: the first reason that evidence supports."""
+
+    UNREACHED = "unreached"
+    """The gate never launched the mutated kernel."""
+    UNINFECTED = "uninfected"
+    """Outputs are the original's, bit for bit, on all the gate's inputs."""
+    TOLERATED = "tolerated"
+    """Outputs differ, and the comparator allowed it."""
+    UNEXPLAINED = "unexplained"
+    """This gate gives no evidence of why."""
+
+
+class Survivor(msgspec.Struct, frozen=True):
+    """A mutant that a gate accepted."""
+
+    id: str
+    subject: str
+    operator: str
+    bug_class: str
+    detail: str
+    diff: str
+    reason: SurvivalReason
+    case: str
+    worst: Worst | None
+    margin: float
+    """Largest error / allowance over the gate's cases: below 1, and how far below."""
+    reveal: tuple[Reveal, ...]
+    """Input conditions that make this bug visible."""
+
+
+class GateScore(msgspec.Struct, frozen=True):
+    """All figures of one gate."""
+
+    gate: str
+    controls: Controls
+    adversaries: Adversaries
+    mutants: Counts
+    kill_rate: Rate
+    """killed / (killed + survived); the interval is a bootstrap over kernels."""
+    detection_rate: Rate
+    """The same with crashes and timeouts counted as detected."""
+    macro_kill_rate: float | None
+    """Mean of the bug classes' own kill rates."""
+    by_class: dict[str, Group]
+    by_operator: dict[str, Group]
+    by_subject: dict[str, Group]
+    ladder: dict[str, Group]
+    """Graded constants below 1e-2, by rung; never part of a kill rate."""
+    survivors: tuple[Survivor, ...]
+
+
+class Unseen(msgspec.Struct, frozen=True):
+    """A mutant without a verdict that counts, and why."""
+
+    id: str
+    why: str
+    observable_by: tuple[ObservableBy, ...]
+
+
+class Result(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of one mutant under one gate."""
+
+    status: Status
+    reason: Reason = Reason.NONE
+    detail: str = ""
+    case: str = ""
+
+
+class Observable(msgspec.Struct, frozen=True):
+    """How many viable mutants the lane can show at all."""
+
+    viable: int
+    observable: int
+    share: float | None
+
+
+class SubjectSummary(msgspec.Struct, frozen=True):
+    """What was under test."""
+
+    name: str
+    entry: str
+    operation: str | None
+    dtypes: tuple[str, ...]
+    layouts: tuple[str, ...]
+    kernels: tuple[str, ...]
+    failed: str = ""
+
+
+class Certificate(msgspec.Struct, frozen=True):
+    """A run's result; the chosen gate's figures at top level."""
+
+    gate: str
+    lane: str
+    seed: int
+    quick: bool
+    interrupted: bool
+    environment: Environment
+    labels_sha256: str
+    subjects: tuple[SubjectSummary, ...]
+    controls: Controls
+    adversaries: Adversaries
+    mutants: Counts
+    kill_rate: Rate
+    detection_rate: Rate
+    macro_kill_rate: float | None
+    by_class: dict[str, Group]
+    by_operator: dict[str, Group]
+    by_subject: dict[str, Group]
+    ladder: dict[str, Group]
+    observable: Observable
+    survivors: tuple[Survivor, ...]
+    not_observable: tuple[Unseen, ...]
+    inconclusive: tuple[Unseen, ...]
+    skipped: tuple[Skip, ...]
+    not_tested: tuple[str, ...]
+    contradictions: tuple[str, ...]
+    """Where gatecert contradicts itself (a proven equivalent that a gate rejected)."""
+    beside: tuple[GateScore, ...]
+    results: dict[str, dict[str, Result]]
+    """What became of every mutant, ladder included, under every gate."""
+    timings_s: dict[str, float]
+    format: int = FORMAT

@@ -1,0 +1,89 @@
+"""Find the command, run it, and turn every ending into one line and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+import gatecert
+from gatecert.errors import ExitCode, GatecertError
+
+INTERRUPTED = 130
+"""128 + SIGINT, as shells have it: not a result, so not in `ExitCode`."""
+
+COMMANDS = (
+    "certify",
+    "controls",
+    "doctor",
+    "gates",
+    "mutants",
+    "operations",
+    "operators",
+    "replay",
+    "show",
+)
+
+
+class LazyGroup(click.Group):
+    """Imports `gatecert.cli.NAME` when NAME is used: `--help` must not wait for torch."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All commands, in alphabetical order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, or None."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"gatecert.cli.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(gatecert.__version__, prog_name="gatecert")
+def group() -> None:
+    """Plant bugs in correct Triton kernels, and see which ones your gate catches."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    try:
+        result = group.main(args=arguments, prog_name="gatecert", standalone_mode=False)
+        return int(result or ExitCode.MET)
+    except click.ClickException as error:
+        return _say(error.format_message(), ExitCode.USAGE)
+    except (click.Abort, KeyboardInterrupt):
+        return _say("interrupted; the same command goes on where it stopped", INTERRUPTED)
+    except GatecertError as error:
+        return _say(str(error), error.exit_code)
+    except BrokenPipeError:
+        # The reader went away (`gatecert ... | head`). Python would flush stdout once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.MET
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "gatecert":
+            return _internal(error)
+        hint = f"{error.name} is not installed; `gatecert doctor` shows what is missing"
+        return _say(hint, ExitCode.ENVIRONMENT_FAILED)
+    except Exception as error:
+        return _internal(error)
+
+
+def _internal(error: Exception) -> int:
+    if os.environ.get("GATECERT_DEBUG"):
+        raise error
+    return _say(
+        f"internal error: {type(error).__name__}: {error}; please report it with the output "
+        "under GATECERT_DEBUG=1",
+        ExitCode.INTERNAL,
+    )
+
+
+def _say(message: str, code: int) -> int:
+    print(f"gatecert: {' '.join(message.split())}", file=sys.stderr)
+    return int(code)

@@ -1,0 +1,47 @@
+"""`gatecert gates`: the gates that are known here."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gatecert.cli import options
+
+if TYPE_CHECKING:
+    from gatecert.config import Config
+
+
+@click.command("gates")
+@options.config_option
+@options.json_option
+def command(config_path: Path | None, as_json: bool) -> int:
+    """List the built-in gates and those of the configuration."""
+    import msgspec
+
+    from gatecert.cli.setup import read_config
+    from gatecert.reports.tables import Table
+    from gatecert.reports.terminal import render_table
+
+    rows = tuple(_rows(read_config(config_path)))
+    if as_json:
+        document = [dict(zip(("name", "kind", "what"), row, strict=True)) for row in rows]
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")
+    else:
+        click.echo(render_table(Table("Gates", ("gate", "kind", "what it does"), rows)))
+    return 0
+
+
+def _rows(config: Config) -> Iterator[tuple[str, str, str]]:
+    from gatecert.gates.preset import presets
+    from gatecert.gates.registry import ORACLE
+
+    what = "inputs from the schema, fp64 reference, rounding-interval test, memory guards"
+    yield ORACLE, "oracle", what
+    for preset in presets():
+        yield preset.name, "preset", f"{preset.data.summary} ({preset.data.source})"
+    for name, table in config.gates.items():
+        yield name, table.kind, table.callable or " ".join(table.args)

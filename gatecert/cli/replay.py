@@ -1,0 +1,157 @@
+"""`gatecert replay`: one case again, from its description alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from gatecert.cli import options
+from gatecert.gates.records import GateOutcome, Verdict
+from gatecert.mutants.records import Candidate, CandidateKind
+from gatecert.subjects import Subject
+
+if TYPE_CHECKING:
+    from gatecert.config import Config
+    from gatecert.oracle.case import Case
+
+_LIMIT_S = 600.0
+_CHILD_ENV = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TRITON_INTERPRET": "1"}
+
+
+class ReplayRequest(msgspec.Struct, frozen=True):
+    """What the child is to run."""
+
+    subject: Subject
+    candidate: Candidate
+    case: str
+
+
+class ReplayAnswer(msgspec.Struct, frozen=True):
+    """What it saw: the oracle's verdict, and the hash that proves the inputs the same."""
+
+    verdict: Verdict
+    inputs_sha256: str
+
+
+@click.command("replay")
+@click.argument("case_id", metavar="CASE")
+@click.option("--only", metavar="ID", help="Replay on this mutant, not on the original.")
+@options.subject_option
+@options.config_option
+@options.json_option
+def command(
+    case_id: str,
+    only: str | None,
+    subject_names: Sequence[str],
+    config_path: Path | None,
+    as_json: bool,
+) -> int:
+    """Run the oracle on one CASE, written as a report prints it.
+
+    CASE is operation/dtype/DIM=n,.../layout/recipe/seed=n. It runs on the original of every
+    subject of that operation, or on one mutant with --only.
+    """
+    from gatecert.cli.setup import read_config
+    from gatecert.oracle.case import parse_case
+
+    case = parse_case(case_id)
+    config = read_config(config_path)
+    answers = [
+        replay(ReplayRequest(subject, candidate, case.id))
+        for subject, candidate in _candidates(config, case, subject_names, only)
+    ]
+    if as_json:
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(answers)).decode() + "\n")
+    else:
+        for answer in answers:
+            _print(answer)
+    return _exit_code([answer.verdict for answer in answers])
+
+
+def replay(request: ReplayRequest) -> ReplayAnswer:
+    """Run the request in a process of its own, which a mutant may take down.
+
+    Raises:
+        UsageError, EnvironmentFailure: as the child says.
+    """
+    from gatecert.errors import EnvironmentFailure, UsageError
+
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "gatecert.cli.replay_child"],
+            input=msgspec.json.encode(request),
+            capture_output=True,
+            env={**os.environ, **_CHILD_ENV},
+            timeout=_LIMIT_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise EnvironmentFailure(f"no answer within {_LIMIT_S:.0f} s") from None
+    if done.returncode == 0:
+        return msgspec.json.decode(done.stdout.splitlines()[-1], type=ReplayAnswer)
+    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    message = said[-1] if said else f"the process ended with status {done.returncode}"
+    kind = UsageError if done.returncode == UsageError.exit_code else EnvironmentFailure
+    raise kind(message)
+
+
+def _candidates(
+    config: Config, case: Case, subject_names: Sequence[str], only: str | None
+) -> list[tuple[Subject, Candidate]]:
+    from gatecert.cli.setup import choose_subjects
+    from gatecert.errors import UsageError
+    from gatecert.mutants.records import original
+
+    if only is not None:
+        return [_mutant_candidate(config, only)]
+    subjects = [
+        subject
+        for subject in choose_subjects(config, subject_names)
+        if subject.operation is not None and subject.operation.split(":")[-1] == case.operation
+    ]
+    if not subjects:
+        raise UsageError(f"no subject here has the operation {case.operation!r} of this case")
+    return [(subject, original(subject.name)) for subject in subjects]
+
+
+def _mutant_candidate(config: Config, mutant_id: str) -> tuple[Subject, Candidate]:
+    from gatecert.campaign.shards import candidate_of
+    from gatecert.cli.show import find_mutant
+
+    mutant = find_mutant(config, mutant_id)
+    texts = {mutant.path: Path(mutant.path).read_text(encoding="utf-8")}
+    subject = next(s for s in config.subjects if s.name == mutant.subject)
+    return subject, candidate_of(mutant, texts)
+
+
+def _print(answer: ReplayAnswer) -> None:
+    from gatecert.reports.tables import worst_element
+
+    verdict = answer.verdict
+    click.echo(f"{verdict.candidate}: {verdict.outcome.value} {verdict.reason.value}".rstrip())
+    if verdict.detail:
+        click.echo(f"  {verdict.detail}")
+    if verdict.worst is not None:
+        click.echo(f"  worst: {worst_element(verdict.worst)}")
+    elif verdict.outcome is GateOutcome.ACCEPTED:
+        click.echo(f"  largest error is {verdict.margin:.3g} of its allowance")
+    click.echo(f"  inputs: sha256 {answer.inputs_sha256}")
+
+
+def _exit_code(verdicts: Sequence[Verdict]) -> int:
+    """A rejected original is a rejected control; a mutant may be judged either way."""
+    from gatecert.errors import ExitCode
+
+    if any(verdict.outcome is GateOutcome.ERROR for verdict in verdicts):
+        return int(ExitCode.ENVIRONMENT_FAILED)
+    rejected = any(
+        verdict.outcome is GateOutcome.REJECTED and verdict.candidate.endswith("/original")
+        for verdict in verdicts
+    )
+    return int(ExitCode.CONTROL_REJECTED if rejected else ExitCode.MET)

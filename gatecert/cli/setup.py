@@ -1,0 +1,126 @@
+"""From options to a plan: which configuration, subjects, gates and operators."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gatecert.config import CORPUS_CONFIG, Config, find_config, load_config
+from gatecert.errors import UsageError
+from gatecert.subjects import Subject
+
+if TYPE_CHECKING:
+    from gatecert.campaign.plan import Plan
+    from gatecert.operators.records import Operator
+
+ORACLE = "oracle"
+YARDSTICK = "allclose-one-shape"
+
+
+def read_config(path: Path | None) -> Config:
+    """The configuration named, found in the current folder, or the built-in corpus.
+
+    Says on stderr which one it is, so that nobody mistakes the corpus for their own kernels.
+    """
+    chosen = path or find_config(Path.cwd())
+    if chosen is None:
+        say("no gatecert.toml here: using the built-in corpus")
+        return load_config(CORPUS_CONFIG)
+    say(f"configuration: {chosen}")
+    return load_config(chosen)
+
+
+def make_plan(
+    config: Config,
+    *,
+    subject_names: Sequence[str] = (),
+    gate_names: Sequence[str] = (),
+    operator_names: Sequence[str] = (),
+    seed: int = 0,
+    quick: bool = False,
+    jobs: int = 1,
+    only: Sequence[str] = (),
+) -> Plan:
+    """A checked plan.
+
+    Raises:
+        UsageError: a subject, gate or operator is not known; names the nearest.
+    """
+    from gatecert.campaign.plan import Plan, gate_refs
+    from gatecert.gates.registry import check_gate_name, make_gate
+
+    refs = gate_refs(choose_gates(config, gate_names), config.gates, config.root)
+    for ref in refs:
+        check_gate_name(ref.name, config.gates)
+        make_gate(ref.name, ref.config, ref.root)
+    return Plan(
+        root=Path(config.root),
+        subjects=choose_subjects(config, subject_names),
+        gates=refs,
+        operators=choose_operators(operator_names),
+        seed=seed,
+        quick=quick,
+        jobs=jobs,
+        only=tuple(only),
+    )
+
+
+def choose_gates(config: Config, names: Sequence[str]) -> tuple[str, ...]:
+    """The gate to certify first, and those that stand beside it.
+
+    By default the oracle is certified, with the configured gates beside it, or with the weak
+    gate that most kernels get where none is configured. Beside another gate the oracle is the
+    yardstick.
+    """
+    if names:
+        return tuple(dict.fromkeys((*names, ORACLE)))
+    return (ORACLE, *(name for name in (config.gates or (YARDSTICK,)) if name != ORACLE))
+
+
+def choose_subjects(config: Config, names: Sequence[str]) -> tuple[Subject, ...]:
+    """The named subjects in the configuration's order, or all."""
+    known = {subject.name: subject for subject in config.subjects}
+    check_names("subject", names, known)
+    return tuple(s for s in config.subjects if not names or s.name in names)
+
+
+def choose_operators(names: Sequence[str]) -> tuple[Operator, ...]:
+    """The named operators in the catalogue's order, or all."""
+    from gatecert.operators.registry import all_operators, get_operator
+
+    wanted = {get_operator(name).name for name in names}
+    return tuple(o for o in all_operators() if not names or o.name in wanted)
+
+
+def check_names(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise a `UsageError` for the first unknown name, with the nearest or all known ones."""
+    known = tuple(known)
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+            raise UsageError(f"unknown {what} {name!r}; {hint}")
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a whole file or leave the old one: never half of it.
+
+    Raises:
+        UsageError: the folder cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{path.name}.partial")
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; choose another --out") from None
+
+
+def say(message: str) -> None:
+    """A line for the person, on stderr: stdout is for results."""
+    click.echo(f"gatecert: {message}", err=True)

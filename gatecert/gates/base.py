@@ -1,0 +1,44 @@
+"""What every gate is, seen from the sandbox.
+
+A gate is prepared once, in a warm single-threaded server process that never imports the code
+under test, and then judges each candidate in a forked child of that server, after the
+candidate's overlay has been installed. Preparing may be dear; judging must not be.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from gatecert.gates.records import Verdict
+from gatecert.mutants.records import Candidate
+from gatecert.subjects import Subject
+
+
+class PreparedGate(Protocol):
+    """A gate with its inputs and references in memory."""
+
+    def judge(self, candidate: Candidate, *, stop_at_first: bool) -> Verdict:
+        """Judge the candidate whose overlay is installed in this process.
+
+        Runs in a forked child; imports the entry itself (`load_entry`). With `stop_at_first`
+        the first failing case ends the run; controls run every case. Never raises for what
+        the candidate does: that is what the verdict says.
+        """
+        ...
+
+
+class Gate(Protocol):
+    """A configured gate, not yet bound to a subject."""
+
+    @property
+    def name(self) -> str:
+        """How it is called on the command line and in reports."""
+        ...
+
+    def applies_to(self, subject: Subject) -> str | None:
+        """None where it can judge the subject, else the reason why not."""
+        ...
+
+    def prepare(self, subject: Subject, *, seed: int, quick: bool) -> PreparedGate:
+        """Build inputs and references; runs in the warm server."""
+        ...

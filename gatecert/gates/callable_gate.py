@@ -1,0 +1,156 @@
+"""A gate that is a Python function: `gate(candidate_entry) -> bool | Verdict`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from gatecert.errors import EnvironmentFailure, GatecertError, UsageError
+from gatecert.gates.records import GateOutcome, Reason, Verdict
+from gatecert.lanes import interpreter
+from gatecert.lanes.records import GuardPolicy
+from gatecert.mutants.records import Candidate, CandidateKind
+from gatecert.sandbox.child import ChildEnd, run_in_child
+from gatecert.subjects import Subject, load_attribute, load_entry
+
+_LOAD_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class CallableGate:
+    """The function `spec` (`package.module:function`), imported from `root` or `sys.path`."""
+
+    name: str
+    spec: str
+    root: Path
+
+    def applies_to(self, subject: Subject) -> str | None:
+        """It may judge anything."""
+        return None
+
+    def prepare(self, subject: Subject, *, seed: int, quick: bool) -> PreparedCallable:
+        """Check, in a throw-away child, that the function can be imported.
+
+        Raises:
+            UsageError: there is no such function.
+            EnvironmentFailure: its module is missing or fails on import.
+        """
+        prepared = PreparedCallable(self.name, self.spec, self.root, subject)
+        result = run_in_child(lambda: msgspec.json.encode(_why_not(prepared)), timeout_s=_LOAD_S)
+        if result.end is not ChildEnd.ANSWERED:
+            raise EnvironmentFailure(
+                f"gate {self.name!r}: importing {self.spec} ended the process\n{result.log}"
+            )
+        usage, message = msgspec.json.decode(result.answer, type=tuple[bool, str])
+        if message:
+            raise UsageError(message) if usage else EnvironmentFailure(message)
+        return prepared
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCallable:
+    """The function bound to a subject; it is imported in the child, since it may import the
+    code under test."""
+
+    gate: str
+    spec: str
+    root: Path
+    subject: Subject
+
+    def load(self) -> Callable[[Any], Any]:
+        """The function; errors as `load_attribute`."""
+        if str(self.root) not in sys.path:
+            sys.path.insert(0, str(self.root))
+        function = load_attribute(self.spec, f"gate {self.gate!r}:")
+        if not callable(function):
+            raise UsageError(f"gate {self.gate!r}: {self.spec} is not callable")
+        return function  # type: ignore[no-any-return]
+
+    def judge(self, candidate: Candidate, *, stop_at_first: bool) -> Verdict:
+        """Call the function with the candidate's entry point."""
+        verdict = Verdict(candidate.id, self.gate, GateOutcome.ERROR)
+        try:
+            function = self.load()
+            watched = Watched(load_entry(self.subject))
+        except Exception as error:
+            return msgspec.structs.replace(verdict, detail=_in_words(error))
+        answer: Any = None
+        failure: BaseException | None = None
+        with interpreter.guarded(GuardPolicy.LENIENT) as log:
+            try:
+                answer = function(watched)
+            except Exception as error:
+                failure = error
+        verdict = msgspec.structs.replace(verdict, findings=log.findings(), cases=1)
+        if failure is not None:
+            return _after_exception(verdict, candidate, watched, failure)
+        return _after_answer(verdict, answer)
+
+
+class Watched:
+    """The candidate's entry point, remembering the exceptions that came out of it."""
+
+    def __init__(self, entry: Callable[..., Any]) -> None:
+        self._entry = entry
+        self.raised: list[BaseException] = []
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self._entry(*args, **kwargs)
+        except Exception as error:
+            self.raised.append(error)
+            raise
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._entry, name)
+
+
+def _after_answer(verdict: Verdict, answer: Any) -> Verdict:
+    replace = msgspec.structs.replace
+    if isinstance(answer, Verdict):
+        findings = verdict.findings + answer.findings
+        return replace(answer, candidate=verdict.candidate, gate=verdict.gate, findings=findings)
+    if not isinstance(answer, (bool, np.bool_)):
+        said = f"the gate returned {type(answer).__name__}, neither a bool nor a Verdict"
+        return replace(verdict, detail=said)
+    if answer:
+        return replace(verdict, outcome=GateOutcome.ACCEPTED)
+    return replace(verdict, outcome=GateOutcome.REJECTED, reason=Reason.SAID_NO)
+
+
+def _after_exception(
+    verdict: Verdict, candidate: Candidate, watched: Watched, failure: BaseException
+) -> Verdict:
+    """An assertion of the gate, or what a candidate raised where the original does not, is a
+    rejection; anything else that comes out of the gate is the gate's own failure."""
+    verdict = msgspec.structs.replace(verdict, detail=_in_words(failure))
+    if interpreter.is_interpreter_failure(failure) or isinstance(failure, MemoryError):
+        return verdict
+    if failure in watched.raised:
+        reason = Reason.RAISED
+        if candidate.kind is CandidateKind.ORIGINAL:
+            return verdict
+    elif isinstance(failure, AssertionError):
+        reason = Reason.TEST_FAILED
+    else:
+        return verdict
+    return msgspec.structs.replace(verdict, outcome=GateOutcome.REJECTED, reason=reason)
+
+
+def _why_not(prepared: PreparedCallable) -> tuple[bool, str]:
+    """(is it the user's mistake, message); an empty message where the function loads."""
+    try:
+        prepared.load()
+    except GatecertError as error:
+        return isinstance(error, UsageError), str(error)
+    return False, ""
+
+
+def _in_words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,228 @@
+"""gatecert's own gate: schema-aware inputs, fp64 reference, calibrated tolerance, guards."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gatecert.gates.execution import Execution, execute, hash_outputs, worst_element
+from gatecert.gates.records import GateOutcome, Reason, Verdict, Worst
+from gatecert.lanes import interpreter
+from gatecert.lanes.records import Finding, GuardPolicy
+from gatecert.mutants.records import Candidate, CandidateKind
+from gatecert.oracle.case import Case
+from gatecert.oracle.comparators import Comparator, Exact, judge
+from gatecert.oracle.contract import contract_violation
+from gatecert.oracle.expectation import Expected, expect
+from gatecert.oracle.inputs import Inputs, make_inputs
+from gatecert.oracle.operations import Operation, resolve_operation
+from gatecert.oracle.strategies import cases_for
+from gatecert.oracle.tolerance import RoundingInterval
+from gatecert.subjects import Subject, load_entry
+
+_REPEAT_EVERY = 4
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCase:
+    """A case with its inputs and its fp64 expectation."""
+
+    case: Case
+    inputs: Inputs
+    expected: Expected
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The first check that a candidate failed on a case."""
+
+    reason: Reason
+    detail: str
+    worst: Worst | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Closest:
+    """The element that came closest to its allowance, and by how much of it."""
+
+    score: float = 0.0
+    case: str = ""
+    worst: Worst | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OracleGate:
+    """The oracle under a named configuration: strategy x comparator, guards always on."""
+
+    name: str = "oracle"
+    strategy: str = "certify"
+    comparator: Comparator = RoundingInterval()
+
+    def applies_to(self, subject: Subject) -> str | None:
+        """It needs an operation, for its schema and reference."""
+        if subject.operation is None:
+            return "it has no operation, so there is no schema and no reference"
+        return None
+
+    def prepare(self, subject: Subject, *, seed: int, quick: bool) -> PreparedOracle:
+        """Build every case of the strategy with its inputs and reference."""
+        assert subject.operation is not None
+        operation = resolve_operation(subject.operation)
+        cases = cases_for(
+            operation,
+            dtypes=subject.dtypes,
+            layouts=subject.layouts,
+            blocks=subject.blocks,
+            extra_dims=subject.dims,
+            strategy="quick" if quick else self.strategy,
+            seed=seed,
+        )
+        return PreparedOracle(
+            gate=self.name,
+            subject=subject,
+            operation=operation,
+            comparator=self.comparator,
+            cases=tuple(prepare_case(operation, case, subject) for case in cases),
+        )
+
+
+def prepare_case(operation: Operation, case: Case, subject: Subject) -> PreparedCase:
+    """Inputs and expectation of one case."""
+    inputs = make_inputs(operation, case)
+    expected = expect(operation, case, inputs, intermediate=subject.intermediate)
+    return PreparedCase(case, inputs, expected)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedOracle:
+    """The oracle bound to a subject."""
+
+    gate: str
+    subject: Subject
+    operation: Operation
+    comparator: Comparator
+    cases: tuple[PreparedCase, ...]
+
+    def judge(self, candidate: Candidate, *, stop_at_first: bool) -> Verdict:
+        """Run the candidate on the cases, likely killers first."""
+        try:
+            entry = load_entry(self.subject)
+        except Exception as error:
+            return self._error(candidate, f"{type(error).__name__}: {error}", 0)
+        bits = hashlib.sha256()
+        findings: list[Finding] = []
+        first: tuple[Failure, Case] | None = None
+        closest = Closest()
+        done = 0
+        for number, prepared in enumerate(self.cases):
+            run = self._execute(entry, prepared)
+            done += 1
+            findings += run.findings
+            if run.error is not None and not self._counts(candidate, run.error):
+                return self._error(
+                    candidate, f"{prepared.case.id}: {type(run.error).__name__}: {run.error}", done
+                )
+            failure, near = self._check(prepared, run)
+            if failure is None and near.score > closest.score:
+                closest = near
+            if failure is None and number % _REPEAT_EVERY == 0:
+                failure = self._check_repeat(entry, prepared, run)
+            bits.update(hash_outputs(run.outputs).encode())
+            if failure is not None and first is None:
+                first = failure, prepared.case
+                if stop_at_first:
+                    break
+        verdict = Verdict(
+            candidate=candidate.id,
+            gate=self.gate,
+            outcome=GateOutcome.ACCEPTED,
+            findings=tuple(dict.fromkeys(findings)),
+            cases=done,
+            margin=closest.score,
+            case=closest.case,
+            worst=closest.worst,
+            bits=bits.hexdigest(),
+        )
+        if first is None:
+            return verdict
+        failure, case = first
+        return _rejected(verdict, failure, case)
+
+    def _execute(self, entry: Callable[..., Any], prepared: PreparedCase) -> Execution:
+        return execute(entry, prepared.inputs, GuardPolicy.STRICT, self.operation.in_place)
+
+    def _counts(self, candidate: Candidate, error: BaseException) -> bool:
+        """Is an exception evidence against the candidate, or a failure of the lane?"""
+        if isinstance(error, MemoryError) or interpreter.is_interpreter_failure(error):
+            return False
+        return candidate.kind is not CandidateKind.ORIGINAL
+
+    def _check(self, prepared: PreparedCase, run: Execution) -> tuple[Failure | None, Closest]:
+        """The first failed check of a run, and its closest call."""
+        closest = Closest()
+        if run.error is not None:
+            return Failure(Reason.RAISED, f"{type(run.error).__name__}: {run.error}"), closest
+        broken = contract_violation(self.operation, prepared.case, prepared.inputs, run.outputs)
+        if broken is not None:
+            return Failure(Reason.CONTRACT, broken), closest
+        for expected, output in zip(prepared.expected.outputs, run.outputs, strict=True):
+            judgement = judge(self._comparator(prepared.case), expected, output)
+            worst = worst_element(expected.name, judgement)
+            if not judgement.passed:
+                said = (
+                    f"{judgement.mismatched} of {judgement.compared} elements of "
+                    f"{expected.name} are wrong"
+                )
+                return Failure(Reason(judgement.reason), said, worst), closest
+            if judgement.score > closest.score:
+                closest = Closest(judgement.score, prepared.case.id, worst)
+        if run.findings:
+            found = run.findings[0]
+            return Failure(
+                Reason.BOUNDS,
+                f"{found.kind.value} by {found.lanes} lanes on argument {found.argument} of "
+                f"{found.kernel}, first at element {found.first_offset}",
+            ), closest
+        if run.changed:
+            return Failure(Reason.INPUT_CHANGED, f"wrote to {', '.join(run.changed)}"), closest
+        return None, closest
+
+    def _comparator(self, case: Case) -> Comparator:
+        """Equality where every intermediate is exactly representable, else the tolerance."""
+        exact = case.recipe == "ternary" and self.operation.exact_on_integers
+        return Exact() if exact else self.comparator
+
+    def _check_repeat(
+        self, entry: Callable[..., Any], prepared: PreparedCase, run: Execution
+    ) -> Failure | None:
+        again = self._execute(entry, prepared)
+        if again.error is None and hash_outputs(again.outputs) == hash_outputs(run.outputs):
+            return None
+        return Failure(Reason.NOT_REPEATABLE, "a second call on the same input gave other bits")
+
+    def _error(self, candidate: Candidate, detail: str, cases: int) -> Verdict:
+        return Verdict(
+            candidate=candidate.id,
+            gate=self.gate,
+            outcome=GateOutcome.ERROR,
+            detail=detail,
+            cases=cases,
+        )
+
+
+def _rejected(verdict: Verdict, failure: Failure, case: Case) -> Verdict:
+    return Verdict(
+        candidate=verdict.candidate,
+        gate=verdict.gate,
+        outcome=GateOutcome.REJECTED,
+        reason=failure.reason,
+        detail=failure.detail,
+        case=case.id,
+        worst=failure.worst,
+        findings=verdict.findings,
+        cases=verdict.cases,
+        margin=verdict.margin,
+        bits=verdict.bits,
+    )

@@ -1,0 +1,87 @@
+"""Records of what a gate said."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from gatecert.lanes.records import Finding
+
+
+class GateOutcome(str, enum.Enum):
+    """What a gate did with a candidate."""
+
+    ACCEPTED = "accepted"
+    """The gate said that the candidate is right."""
+    REJECTED = "rejected"
+    """The gate said, positively, that the candidate is wrong."""
+    CRASHED = "crashed"
+    """The gate's process died."""
+    TIMEOUT = "timeout"
+    """The gate did not answer in time, and not alone either."""
+    ERROR = "error"
+    """The gate or the environment failed before a verdict: never a kill."""
+
+
+class Reason(str, enum.Enum):
+    """Why a candidate was rejected; the first check that failed."""
+
+    NONE = ""
+    """It was not rejected, or the gate does not say."""
+    VALUES = "values"
+    """A finite output differs beyond the tolerance."""
+    NONFINITE = "nonfinite"
+    """NaN or infinity stands where the reference is finite, or the reverse."""
+    CONTRACT = "contract"
+    """Wrong number, shape, dtype, device or type of outputs."""
+    BOUNDS = "bounds"
+    """A guard saw a lane outside its buffer."""
+    INPUT_CHANGED = "input_changed"
+    """An input that is not declared in-place changed."""
+    NOT_REPEATABLE = "not_repeatable"
+    """A second run on the same input gave other bits."""
+    RAISED = "raised"
+    """The candidate raised where the original does not."""
+    TEST_FAILED = "test_failed"
+    """A test of an external gate failed in its call phase."""
+    SAID_NO = "said_no"
+    """A callable gate returned False."""
+
+
+class Worst(msgspec.Struct, frozen=True):
+    """The worst element a comparator saw: where, how wrong, how wrong it may be.
+
+    `error` is None where the element is wrong by being NaN or infinite, or by not being so.
+    """
+
+    output: str
+    index: tuple[int, ...]
+    error: float | None
+    allowance: float
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What one gate said of one candidate: a value, never an exception.
+
+    `case` names the deciding case: the first failing one, or where nothing failed the closest
+    call, with its `worst` element. `launches` counts kernel launches. `loaded` says that the overlay's
+    text is what the process really imported: without that proof nothing counts. `findings`
+    are what the guards saw; only the oracle lets them decide. `bits` hashes all outputs (for
+    telling controls apart). `margin` is the largest error/allowance among the cases passed.
+    """
+
+    candidate: str
+    gate: str
+    outcome: GateOutcome
+    reason: Reason = Reason.NONE
+    detail: str = ""
+    case: str = ""
+    worst: Worst | None = None
+    findings: tuple[Finding, ...] = ()
+    loaded: bool = True
+    cases: int = 0
+    launches: int = 0
+    margin: float = 0.0
+    bits: str = ""
+    duration_s: float = 0.0

@@ -1,0 +1,147 @@
+"""Run one piece of work in a forked child that cannot harm its parent."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import enum
+import os
+import resource
+import select
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_LOG_TAIL_BYTES = 4000
+_PR_SET_PDEATHSIG = 1
+
+
+class ChildEnd(str, enum.Enum):
+    """How a child ended."""
+
+    ANSWERED = "answered"
+    """It wrote its whole answer."""
+    DIED = "died"
+    """It went away without an answer."""
+    TIMEOUT = "timeout"
+    """It was killed at its time limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildResult:
+    """A child's answer, how it ended, what it printed, and how long it took."""
+
+    end: ChildEnd
+    answer: bytes
+    log: str
+    signal: int
+    seconds: float
+
+
+def die_with_parent() -> None:
+    """Ask the kernel to kill this process when the thread that forked it ends (Linux)."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def run_in_child(
+    work: Callable[[], bytes], *, timeout_s: float, memory_bytes: int = 0
+) -> ChildResult:
+    """Fork, run `work`, return the bytes it gives.
+
+    The child leads a process group of its own, reads /dev/null and prints into a log. It
+    leaves by `os._exit`, so that a corrupted heap cannot spoil an answer already given, and
+    whatever it started is killed with it.
+    """
+    started = time.monotonic()
+    read_end, write_end = os.pipe()
+    with tempfile.TemporaryFile() as log:
+        pid = os.fork()
+        if pid == 0:
+            os.close(read_end)
+            _be_the_child(work, write_end, log.fileno(), memory_bytes)
+        os.close(write_end)
+        try:
+            chunks, timed_out = _read_until(read_end, started + timeout_s)
+        finally:
+            os.close(read_end)
+            status = _end(pid)
+        log.seek(max(0, log.seek(0, os.SEEK_END) - _LOG_TAIL_BYTES))
+        text = log.read().decode("utf-8", "replace")
+    answer = b"".join(chunks)
+    complete = answer.endswith(b"\n")
+    end = (
+        ChildEnd.ANSWERED
+        if complete
+        else ChildEnd.TIMEOUT
+        if timed_out
+        else ChildEnd.DIED
+    )
+    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    return ChildResult(end, answer, text, number, time.monotonic() - started)
+
+
+def _read_until(read_end: int, deadline: float) -> tuple[list[bytes], bool]:
+    chunks: list[bytes] = []
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return chunks, True
+        ready, _, _ = select.select([read_end], [], [], left)
+        if not ready:
+            return chunks, True
+        chunk = os.read(read_end, 1 << 16)
+        if not chunk:
+            return chunks, False
+        chunks.append(chunk)
+        if chunk.endswith(b"\n"):
+            return chunks, False
+
+
+def _end(pid: int) -> int:
+    """Give a finished child a moment, then kill its whole group; returns its wait status."""
+    deadline = time.monotonic() + 0.5
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+            return status
+        time.sleep(0.001)
+    for kill in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)
+    return os.waitpid(pid, 0)[1]
+
+
+def _be_the_child(
+    work: Callable[[], bytes], write_end: int, log: int, memory_bytes: int
+) -> None:
+    code = 1
+    try:
+        os.setsid()
+        die_with_parent()
+        with open(os.devnull, "rb") as nothing:
+            os.dup2(nothing.fileno(), 0)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        if memory_bytes:
+            _limit_memory(memory_bytes)
+        answer = work() + b"\n"
+        while answer:
+            answer = answer[os.write(write_end, answer) :]
+        code = 0
+    except BaseException as error:
+        with contextlib.suppress(BaseException):
+            os.write(2, f"\n{type(error).__name__}: {error}\n".encode())
+    finally:
+        os._exit(code)
+
+
+def _limit_memory(extra_bytes: int) -> None:
+    with open("/proc/self/statm", encoding="ascii") as statm:
+        used = int(statm.read().split()[0]) * resource.getpagesize()
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (used + extra_bytes, hard))

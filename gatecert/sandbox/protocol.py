@@ -1,0 +1,104 @@
+"""What the supervisor and its server say to each other: one JSON document per line."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gatecert.gates.config import GateConfig
+from gatecert.gates.records import Verdict
+from gatecert.lanes.records import Launch
+from gatecert.mutants.records import Candidate
+from gatecert.subjects import Subject
+
+
+class GateRef(msgspec.Struct, frozen=True):
+    """A gate by name, with its table of gatecert.toml where it has one."""
+
+    name: str
+    root: str
+    config: GateConfig | None = None
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Time and memory that one child may use.
+
+    The time limit of a mutant is `factor` times the original's own time under that gate, and
+    at least `minimum_s`; `memory_bytes` comes on top of what the server itself holds.
+    """
+
+    factor: float = 10.0
+    minimum_s: float = 20.0
+    baseline_s: float = 900.0
+    memory_bytes: int = 8 << 30
+
+
+class Task(msgspec.Struct, frozen=True):
+    """One candidate for one gate."""
+
+    candidate: Candidate
+    gate: str
+    stop_at_first: bool = True
+
+
+class ProbeRequest(msgspec.Struct, frozen=True, tag="probe"):
+    """Learn which kernels the original launches, with which signatures and block sizes."""
+
+    subject: Subject
+    gate: GateRef
+    seed: int = 0
+
+
+class ShardRequest(msgspec.Struct, frozen=True, tag="shard"):
+    """Judge candidates of one subject. `overlay=False` leaves the user's code as it is, which
+    makes every mutant the original: a self-test of the whole chain."""
+
+    subject: Subject
+    gates: tuple[GateRef, ...]
+    tasks: tuple[Task, ...]
+    seed: int = 0
+    quick: bool = False
+    limits: Limits = Limits()
+    overlay: bool = True
+
+
+class Probed(msgspec.Struct, frozen=True, tag="probed"):
+    """What a probe saw: distinct launches, the file of every module with kernels, and the
+    file of the entry's own module."""
+
+    launches: tuple[Launch, ...]
+    modules: dict[str, str]
+    entry_path: str
+
+
+class Judged(msgspec.Struct, frozen=True, tag="judged"):
+    """One verdict."""
+
+    verdict: Verdict
+
+
+class Prepared(msgspec.Struct, frozen=True, tag="prepared"):
+    """A gate is ready; `seconds` went into its inputs and references."""
+
+    gate: str
+    seconds: float
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """The shard cannot go on; `exit_code` is that of the error behind it."""
+
+    message: str
+    exit_code: int
+
+
+class Finished(msgspec.Struct, frozen=True, tag="finished"):
+    """Nothing more comes for this request."""
+
+    seconds: float
+
+
+Request = ProbeRequest | ShardRequest
+Event = Probed | Judged | Prepared | Failed | Finished
+
+encode = msgspec.json.encode
+decode_request = msgspec.json.Decoder(Request).decode
+decode_event = msgspec.json.Decoder(Event).decode

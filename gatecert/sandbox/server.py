@@ -1,0 +1,143 @@
+"""One subject's server: prepares gates once, forks a child per candidate and gate."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from gatecert.gates.base import PreparedGate
+from gatecert.gates.records import GateOutcome, Reason, Verdict
+from gatecert.gates.registry import make_gate
+from gatecert.lanes import interpreter
+from gatecert.mutants.overlay import install_overlay, overlay_proof
+from gatecert.mutants.records import CandidateKind, original
+from gatecert.sandbox.child import ChildEnd, ChildResult, run_in_child
+from gatecert.sandbox.probe import probe
+from gatecert.sandbox.protocol import (
+    Event,
+    Failed,
+    Judged,
+    Limits,
+    Prepared,
+    Probed,
+    ProbeRequest,
+    Request,
+    ShardRequest,
+    Task,
+)
+from gatecert.subjects import Subject
+
+Say = Callable[[Event], None]
+
+
+def serve(request: Request, say: Say) -> None:
+    """Answer one request; errors of the user's making are raised as `GatecertError`."""
+    _extend_path(request.subject)
+    if isinstance(request, ProbeRequest):
+        _serve_probe(request, say)
+    else:
+        _serve_shard(request, say)
+
+
+def _serve_probe(request: ProbeRequest, say: Say) -> None:
+    result = run_in_child(
+        lambda: msgspec.json.encode(probe(request)), timeout_s=600.0, memory_bytes=8 << 30
+    )
+    if result.end is not ChildEnd.ANSWERED:
+        say(Failed(f"probing {request.subject.entry}: {_last_words(result)}", 4))
+        return
+    say(msgspec.json.decode(result.answer, type=Probed | Failed))
+
+
+def _serve_shard(request: ShardRequest, say: Say) -> None:
+    prepared: dict[str, PreparedGate] = {}
+    baselines_s: dict[str, float] = {}
+    for ref in request.gates:
+        started = time.monotonic()
+        gate = make_gate(ref.name, ref.config, ref.root)
+        prepared[ref.name] = gate.prepare(request.subject, seed=request.seed, quick=request.quick)
+        say(Prepared(ref.name, time.monotonic() - started))
+    for task in request.tasks:
+        gate_name = task.gate
+        if gate_name not in baselines_s and task.candidate.kind is not CandidateKind.ORIGINAL:
+            baseline = Task(original(request.subject.name), gate_name, stop_at_first=False)
+            baselines_s[gate_name] = _judge(
+                request, prepared[gate_name], baseline, request.limits.baseline_s
+            ).duration_s
+        limit_s = (
+            request.limits.baseline_s
+            if gate_name not in baselines_s
+            else _limit(request.limits, baselines_s[gate_name])
+        )
+        verdict = _judge(request, prepared[gate_name], task, limit_s)
+        if task.candidate.kind is CandidateKind.ORIGINAL:
+            baselines_s[gate_name] = verdict.duration_s
+        say(Judged(verdict))
+
+
+def _limit(limits: Limits, baseline_s: float) -> float:
+    return max(limits.minimum_s, limits.factor * baseline_s)
+
+
+def _judge(
+    request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s: float
+) -> Verdict:
+    """Fork, overlay, judge; what went wrong on the way is in the verdict."""
+    candidate = task.candidate
+    files = candidate.files if request.overlay else {}
+
+    def work() -> bytes:
+        install_overlay(files)
+        with interpreter.recording() as launches:
+            verdict = prepared.judge(candidate, stop_at_first=task.stop_at_first)
+        verdict = msgspec.structs.replace(verdict, launches=len(launches))
+        missed = overlay_proof(files)
+        if missed and verdict.outcome is not GateOutcome.ERROR:
+            verdict = msgspec.structs.replace(
+                verdict,
+                loaded=False,
+                detail=f"the gate never imported the mutated text of {', '.join(missed)}",
+            )
+        return msgspec.json.encode(verdict)
+
+    result = run_in_child(
+        work, timeout_s=timeout_s, memory_bytes=request.limits.memory_bytes
+    )
+    if result.end is ChildEnd.ANSWERED:
+        verdict = msgspec.json.decode(result.answer, type=Verdict)
+        return msgspec.structs.replace(verdict, gate=task.gate, duration_s=result.seconds)
+    return Verdict(
+        candidate=candidate.id,
+        gate=task.gate,
+        outcome=_outcome_without_answer(result),
+        reason=Reason.NONE,
+        detail=_last_words(result),
+        duration_s=result.seconds,
+    )
+
+
+def _outcome_without_answer(result: ChildResult) -> GateOutcome:
+    if result.end is ChildEnd.TIMEOUT:
+        return GateOutcome.TIMEOUT
+    # A Python error before the verdict is the environment's; only a signal, or an exit that
+    # bypassed Python, is a death of the gate's process.
+    python_error = result.signal == 0 and bool(result.log.strip())
+    return GateOutcome.ERROR if python_error else GateOutcome.CRASHED
+
+
+def _last_words(result: ChildResult) -> str:
+    if result.end is ChildEnd.TIMEOUT:
+        return f"no answer within {result.seconds:.0f} s"
+    if result.signal:
+        return f"died of signal {result.signal}"
+    lines = result.log.strip().splitlines()
+    return lines[-1] if lines else "ended without an answer"
+
+
+def _extend_path(subject: Subject) -> None:
+    for folder in reversed(subject.import_paths):
+        if folder not in sys.path:
+            sys.path.insert(0, folder)

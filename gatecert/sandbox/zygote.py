@@ -1,0 +1,91 @@
+"""The warm process: torch and Triton imported once, one forked server per request.
+
+Run as `python -m gatecert.sandbox.zygote`; requests on stdin, events on stdout. It has one
+thread and never runs a torch operation itself, so that its forks are safe.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+from typing import BinaryIO
+
+from gatecert.errors import EnvironmentFailure, GatecertError
+from gatecert.sandbox.child import die_with_parent
+from gatecert.sandbox.protocol import Event, Failed, Finished, decode_request, encode
+
+
+def main() -> None:
+    """Serve requests until stdin ends."""
+    die_with_parent()
+    events = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    try:
+        _warm_up()
+    except GatecertError as error:
+        failed = error
+        for _ in sys.stdin.buffer:
+            _say(events, Failed(str(failed), int(failed.exit_code)))
+            _say(events, Finished(0.0))
+        return
+    for line in sys.stdin.buffer:
+        started = time.monotonic()
+        pid = os.fork()
+        if pid == 0:
+            _serve(line, events)
+        status = os.waitpid(pid, 0)[1]
+        if status != 0:
+            _say(
+                events,
+                Failed(
+                    f"the subject server ended with wait status {status}",
+                    int(EnvironmentFailure.exit_code),
+                ),
+            )
+        _say(events, Finished(time.monotonic() - started))
+
+
+def _warm_up() -> None:
+    from gatecert.lanes import interpreter
+
+    interpreter.activate()
+    import gatecert.gates.registry  # noqa: F401  (imports what every gate needs)
+    import gatecert.sandbox.server  # noqa: F401
+
+    gc.collect()
+    gc.freeze()
+
+
+def _serve(line: bytes, events: BinaryIO) -> None:
+    from gatecert.sandbox.server import serve
+
+    code = 1
+    try:
+        die_with_parent()
+        sys.stdin.close()
+        with open(os.devnull, "rb") as nothing:
+            os.dup2(nothing.fileno(), 0)
+        try:
+            serve(decode_request(line), lambda event: _say(events, event))
+        except GatecertError as error:
+            _say(events, Failed(str(error), int(error.exit_code)))
+        except Exception as error:
+            _say(
+                events,
+                Failed(f"{type(error).__name__}: {error}", int(EnvironmentFailure.exit_code)),
+            )
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _say(events: BinaryIO, event: Event) -> None:
+    message = encode(event) + b"\n"
+    while message:
+        message = message[events.write(message) or 0 :]
+
+
+if __name__ == "__main__":
+    main()

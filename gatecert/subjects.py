@@ -1,0 +1,77 @@
+"""Subjects: an operation bound to a team's implementation, as plain data."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from gatecert.errors import EnvironmentFailure, UsageError
+
+DTYPES = ("float32", "float16", "bfloat16")
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """What is under test: an entry point, its operation and its declared domain.
+
+    `entry` is `module:attribute.path`. `operation` names a built-in operation or is
+    `module:attribute` of one made by `@operation`; without one only external gates apply.
+    `blocks` gives block sizes per dim where launches do not show them; `dims` adds sizes of
+    the team's own; `intermediate` declares a step in lower precision than fp32 (`"input"` =
+    the input's dtype); `import_paths` are folders put on `sys.path` to import the entry.
+    """
+
+    name: str
+    entry: str
+    operation: str | None = None
+    dtypes: tuple[str, ...] = ("float32",)
+    layouts: tuple[str, ...] = ("contiguous",)
+    kernels: tuple[str, ...] = ()
+    blocks: dict[str, tuple[int, ...]] = {}
+    dims: dict[str, tuple[int, ...]] = {}
+    intermediate: str | None = None
+    import_paths: tuple[str, ...] = ()
+
+    @property
+    def entry_module(self) -> str:
+        """The module part of `entry`."""
+        return self.entry.partition(":")[0]
+
+
+def load_attribute(spec: str, what: str) -> Any:
+    """Import `module:attribute.path`.
+
+    Raises:
+        UsageError: the spec has no colon, or the module has no such attribute.
+        EnvironmentFailure: the module is missing or fails on import.
+    """
+    module_name, colon, path = spec.partition(":")
+    if not colon or not module_name or not path:
+        raise UsageError(f"{what} {spec!r}: write it as 'package.module:function'")
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise EnvironmentFailure(
+            f"{what} {spec!r}: no module named {error.name!r}; install it, or add its folder to "
+            "import_paths in gatecert.toml"
+        ) from error
+    except Exception as error:
+        raise EnvironmentFailure(
+            f"{what} {spec!r}: importing {module_name} raised {type(error).__name__}: {error}"
+        ) from error
+    for part in path.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise UsageError(f"{what} {spec!r}: {module_name} has no {path!r}") from None
+    return found
+
+
+def load_entry(subject: Subject) -> Callable[..., Any]:
+    """The subject's entry point, imported; errors as `load_attribute`."""
+    entry = load_attribute(subject.entry, f"entry of subject {subject.name!r}")
+    if not callable(entry):
+        raise UsageError(f"entry {subject.entry!r} of subject {subject.name!r} is not callable")
+    return entry  # type: ignore[no-any-return]

@@ -1,0 +1,69 @@
+"""The report as a markdown page, complete: nothing is cut for length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tabulate import tabulate
+
+from gatecert.certificate.records import Certificate, GateScore
+from gatecert.reports import tables
+from gatecert.reports.tables import Table
+
+
+def render_markdown(certificate: Certificate) -> str:
+    """The certificate as one page."""
+    return "\n".join(_lines(certificate)) + "\n"
+
+
+def _lines(certificate: Certificate) -> Iterator[str]:
+    environment = certificate.environment
+    yield f"# gatecert: gate `{certificate.gate}`"
+    yield ""
+    yield (
+        f"Lane {certificate.lane}, seed {certificate.seed}; gatecert {environment.gatecert}, "
+        f"Python {environment.python}, torch {environment.torch}, triton {environment.triton}, "
+        f"{environment.platform}. Operators `{environment.operators[:12]}`, labels "
+        f"`{certificate.labels_sha256[:12]}`."
+    )
+    yield ""
+    if certificate.interrupted:
+        yield "**The run was interrupted: its figures are partial.**\n"
+    for table in (
+        tables.gate_table(certificate),
+        tables.class_table(certificate),
+        tables.operator_table(certificate),
+        tables.subject_table(certificate),
+        tables.ladder_table(certificate),
+        tables.status_table(certificate),
+    ):
+        yield from _table(table)
+    for score in tables.gates_of(certificate):
+        yield from _survivors(score)
+    for title, lines in tables.notes(certificate):
+        yield f"## {title} ({len(lines)})"
+        yield ""
+        yield from (f"- {line}" for line in lines)
+        yield ""
+    yield f"Time: {tables.timing_line(certificate)}."
+
+
+def _survivors(score: GateScore) -> Iterator[str]:
+    yield f"## Survivors of `{score.gate}` ({len(score.survivors)})"
+    yield ""
+    for survivor in score.survivors:
+        name, *rest = tables.survivor_lines(survivor)
+        yield f"### `{name}`"
+        yield ""
+        yield from (f"- {line.strip()}" for line in rest)
+        yield ""
+        yield f"```diff\n{survivor.diff.rstrip()}\n```"
+        yield ""
+
+
+def _table(table: Table) -> Iterator[str]:
+    if table.rows:
+        yield f"## {table.title}"
+        yield ""
+        yield tabulate(table.rows, headers=table.columns, tablefmt="github", disable_numparse=True)
+        yield ""

@@ -1,0 +1,82 @@
+"""Claims about Ctrl-C: verdicts are kept, processes are not, and the run goes on later."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from gatecert.store import Store
+from tests.e2e.commands import LIMIT_S, environment, gatecert, project
+
+MARK = "GATECERT_TEST_MARK"
+
+
+def test_ctrl_c_keeps_verdicts_and_leaves_no_process(tmp_path: Path) -> None:
+    folder = project(tmp_path / "project", "kernels_softmax:softmax")
+    mark = f"{os.getpid()}-{time.monotonic_ns()}"
+    command = [sys.executable, "-m", "gatecert", "certify", "--jobs", "2", "--out", "out"]
+    run = subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**environment(), MARK: mark},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    _wait_for_verdicts(folder / "out" / "run.sqlite", 5)
+    assert _marked(mark)
+    os.kill(run.pid, signal.SIGINT)
+    _, stderr = run.communicate(timeout=LIMIT_S)
+    assert "Traceback" not in stderr
+    assert run.returncode == 130
+    _wait(lambda: not _marked(mark))
+    with Store(folder / "out" / "run.sqlite") as store:
+        kept = len(store)
+        assert not store.finished
+    assert kept >= 5
+
+    again = gatecert(folder, "certify", "--jobs", "2", "--out", "out")
+    assert again.returncode == 0, again.stderr
+    assert "going on with an interrupted run" in again.stderr
+    certificate = json.loads((folder / "out" / "certificate.json").read_text())
+    assert not certificate["interrupted"]
+    assert certificate["mutants"]["inconclusive"] == 0
+
+
+def _wait_for_verdicts(database: Path, count: int) -> None:
+    def enough() -> bool:
+        if not database.exists():
+            return False
+        with Store(database) as store:
+            return len(store) >= count
+
+    _wait(enough)
+
+
+def _wait(condition: object) -> None:
+    assert callable(condition)
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.1)
+
+
+def _marked(mark: str) -> list[int]:
+    """Processes, zombies aside, that inherited the mark of this run."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            environ = (folder / "environ").read_bytes()
+        except OSError:
+            continue
+        if f"{MARK}={mark}".encode() in environ:
+            found.append(int(folder.name))
+    return found

@@ -1,0 +1,105 @@
+"""Options become a checked plan, and results are written whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gatecert.cli.setup import (
+    check_names,
+    choose_gates,
+    choose_operators,
+    choose_subjects,
+    make_plan,
+    read_config,
+    write_file,
+)
+from gatecert.config import CORPUS_CONFIG, Config
+from gatecert.errors import UsageError
+from gatecert.gates.config import GateConfig
+from gatecert.subjects import Subject
+
+SUBJECTS = (Subject("softmax", "acme:softmax"), Subject("gelu", "acme:gelu"))
+PLAIN = Config("gatecert.toml", ".", SUBJECTS)
+TESTED = Config("gatecert.toml", ".", SUBJECTS, {"tests": GateConfig("pytest")})
+
+
+def test_the_oracle_is_certified_beside_what_the_team_has() -> None:
+    assert choose_gates(PLAIN, ()) == ("oracle", "allclose-one-shape")
+    assert choose_gates(TESTED, ()) == ("oracle", "tests")
+
+
+def test_the_first_named_gate_is_certified_with_the_oracle_as_yardstick() -> None:
+    assert choose_gates(TESTED, ("tests",)) == ("tests", "oracle")
+    assert choose_gates(TESTED, ("oracle", "tests", "tests")) == ("oracle", "tests")
+
+
+def test_subjects_keep_the_configurations_order() -> None:
+    assert [s.name for s in choose_subjects(PLAIN, ("gelu", "softmax"))] == ["softmax", "gelu"]
+    assert choose_subjects(PLAIN, ()) == SUBJECTS
+
+
+def test_an_unknown_name_is_answered_with_the_nearest_or_with_all() -> None:
+    with pytest.raises(UsageError, match=r"unknown subject 'sofmax'; did you mean 'softmax'\?"):
+        choose_subjects(PLAIN, ("sofmax",))
+    with pytest.raises(UsageError, match="unknown subject 'xyz'; known are softmax, gelu"):
+        choose_subjects(PLAIN, ("xyz",))
+    check_names("subject", ("gelu",), ("gelu",))
+
+
+def test_an_unknown_gate_or_operator_is_refused_before_anything_runs() -> None:
+    with pytest.raises(UsageError, match="orakle"):
+        make_plan(PLAIN, gate_names=("orakle",))
+    with pytest.raises(UsageError, match="drop-lode-mask"):
+        make_plan(PLAIN, operator_names=("drop-lode-mask",))
+
+
+def test_operators_keep_the_catalogues_order() -> None:
+    every = choose_operators(())
+    names = [every[3].name, every[0].name]
+    assert [o.name for o in choose_operators(names)] == [every[0].name, every[3].name]
+
+
+def test_the_corpus_is_used_and_named_where_nothing_is_configured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert read_config(None).path == str(CORPUS_CONFIG)
+    assert "built-in corpus" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "header"), [("gatecert.toml", ""), ("pyproject.toml", "tool.gatecert.")]
+)
+def test_the_folders_own_configuration_is_used_and_named(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    header: str,
+) -> None:
+    (tmp_path / name).write_text(f'[{header}subject.mine]\nentry = "acme:mine"\n')
+    monkeypatch.chdir(tmp_path)
+    assert [s.name for s in read_config(None).subjects] == ["mine"]
+    out, err = capsys.readouterr()
+    assert (out, name in err) == ("", True)
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "certificate.json"
+    write_file(path, "old")
+    write_file(path, "new")
+    assert path.read_text() == "new"
+    assert [p.name for p in path.parent.iterdir()] == ["certificate.json"]
+
+
+def test_a_folder_that_cannot_be_written_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="choose another --out"):
+        write_file(tmp_path / "file" / "certificate.json", "text")
+
+
+def test_a_missing_configuration_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"nowhere\.toml"):
+        read_config(tmp_path / "nowhere.toml")

@@ -1,0 +1,17 @@
+"""One warm server for all tests of gates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from gatecert.sandbox.client import Server
+from tests.gatecert.gates.asking import Judge
+
+
+@pytest.fixture(scope="package")
+def judge() -> Iterator[Judge]:
+    """A judge with a warm server behind it."""
+    with Server() as server:
+        yield Judge(server)

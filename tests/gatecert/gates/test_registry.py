@@ -1,0 +1,49 @@
+"""Claims about names and tables of gates."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gatecert.errors import UsageError
+from gatecert.gates.config import GateConfig
+from gatecert.gates.registry import built_in_names, check_gate_name, make_gate
+
+
+def test_built_in_gates_are_the_oracle_and_the_presets() -> None:
+    assert built_in_names() == (
+        "oracle",
+        "allclose-one-shape",
+        "kernelbench-v0",
+        "kernelbench",
+        "gpuemu",
+    )
+    assert [make_gate(name, None, ".").name for name in built_in_names()] == [*built_in_names()]
+
+
+def test_an_unknown_gate_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"unknown gate 'kernelbnch'; did you mean 'kernelbench'"):
+        make_gate("kernelbnch", None, ".")
+    with pytest.raises(UsageError, match=r"did you mean 'tests'"):
+        check_gate_name("test", ["tests"])
+
+
+def test_a_table_may_not_take_a_built_in_name() -> None:
+    with pytest.raises(UsageError, match=r"'oracle' is built in; give \[gate\.oracle\] another"):
+        make_gate("oracle", GateConfig("pytest"), ".")
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ({"kind": "callable"}, r"needs callable = 'package\.module:function'"),
+        ({"kind": "callable", "callable": "module.function"}, r"needs callable ="),
+        ({"kind": "callable", "callable": "m:f", "args": ["-q"]}, r"args belongs to"),
+        ({"kind": "pytest", "callable": "m:f"}, r"callable belongs to"),
+        ({"kind": "pytset"}, r"pytset"),
+        ({"kind": "pytest", "arg": []}, r"unknown field `arg`"),
+    ],
+)
+def test_a_table_that_does_not_fit_its_kind_is_refused(table: object, says: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=says):
+        msgspec.convert(table, GateConfig)

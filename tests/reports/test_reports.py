@@ -1,0 +1,142 @@
+"""Reports say what the certificate holds, and are quiet where nobody looks."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from gatecert.certificate import Certificate, certify
+from gatecert.certificate.records import Counts
+from gatecert.gates.records import Worst
+from gatecert.reports import tables
+from gatecert.reports.json import parse_json, render_json
+from gatecert.reports.markdown import render_markdown
+from gatecert.reports.terminal import print_report
+from gatecert.statistics import Rate
+from tests.runs import mutant, run, subject_run, typical_run, verdict
+
+
+@pytest.fixture
+def certificate() -> Certificate:
+    return certify(typical_run())
+
+
+def terminal(certificate: Certificate, **console: object) -> str:
+    stream = io.StringIO()
+    print_report(certificate, Console(file=stream, width=400, **console))  # type: ignore[arg-type]
+    return stream.getvalue()
+
+
+RENDERERS = [terminal, render_markdown]
+
+
+def test_gates_stand_side_by_side_by_bug_class(certificate: Certificate) -> None:
+    table = tables.class_table(certificate)
+    assert table.columns == ("bug class", "mutants", "oracle", "weak")
+    assert table.rows == (
+        ("constant", "1", "0/1 (0.0%)", "0/1 (0.0%)"),
+        ("formula-term", "1", "-", "-"),
+        ("mask-missing", "2", "1/1 (100.0%)", "0/1 (0.0%)"),
+        ("all", "4", "1/2 (50.0%)", "0/2 (0.0%)"),
+    )
+
+
+def test_the_gate_table_names_wrong_rejections_and_wrong_acceptances(
+    certificate: Certificate,
+) -> None:
+    oracle, weak = tables.gate_table(certificate).rows
+    assert oracle[:5] == ("oracle", "0 of 2", "1", "97.5%", "0 of 2")
+    assert weak[:5] == ("weak", "1 of 2", "1", "100.0%", "1 of 2")
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+def test_a_survivor_is_shown_with_diff_and_error_against_allowance(
+    render: Callable[[Certificate], str], certificate: Certificate
+) -> None:
+    text = render(certificate)
+    assert "softmax/k/wrong-constant.swap/1-bbbbbb" in text
+    assert "error 0.00015 against allowance 0.0002 at out[0, 3]" in text
+    assert "+    x = tl.load(p)" in text
+    assert "softmax/float32/B=1,N=33/contiguous/normal/seed=0" in text
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "weak: softmax/benign/blocks: rejected  3 of 9 differ",
+        "weak: softmax/adversary/zeros",
+        "softmax/k/drop-store-mask/1-cccccc: only device would show it",
+        "acme.kernels:old: not launched",
+        "gelu: all of it: importing acme.gelu raised ImportError",
+        "judge 12.5 s, compile 3.0 s",
+    ],
+)
+def test_nothing_that_a_reader_must_know_is_left_out(
+    render: Callable[[Certificate], str], line: str, certificate: Certificate
+) -> None:
+    assert line in render(certificate)
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+@pytest.mark.parametrize("outcome", ["crashed", "timeout"])
+def test_crashes_and_timeouts_are_named(render: Callable[[Certificate], str], outcome: str) -> None:
+    planted = mutant("softmax/k/drop-load-mask/1-aaaaaa")
+    said = verdict(planted.id, outcome, detail="died of signal 11")
+    text = render(certify(run(subject_run(mutants=(planted,), verdicts=(said,)))))
+    assert f"{planted.id}: {outcome}: died of signal 11" in text
+
+
+def test_a_pipe_gets_no_escape_codes(certificate: Certificate) -> None:
+    assert "\x1b" not in terminal(certificate)
+    assert "\x1b[" in terminal(certificate, force_terminal=True)
+
+
+def test_brackets_in_source_are_text_and_no_markup() -> None:
+    planted = mutant("softmax/k/drop-load-mask/1-aaaaaa", diff="-    y = x[red]\n+    y = [/b]\n")
+    part = subject_run(mutants=(planted,), verdicts=(verdict(planted.id),))
+    text = terminal(certify(run(part)))
+    assert "y = x[red]" in text
+    assert "y = [/b]" in text
+
+
+def test_a_long_list_is_cut_on_the_terminal_and_whole_in_markdown() -> None:
+    names = [f"softmax/k/drop-load-mask/{i}-aaaaaa" for i in range(60)]
+    part = subject_run(
+        mutants=tuple(mutant(name) for name in names),
+        verdicts=tuple(verdict(name) for name in names),
+    )
+    certificate = certify(run(part))
+    assert "... and 20 more in the certificate" in terminal(certificate)
+    assert all(f"### `{name}`" in render_markdown(certificate) for name in names)
+
+
+def test_an_interrupted_run_says_so(certificate: Certificate) -> None:
+    partial = msgspec.structs.replace(certificate, interrupted=True)
+    assert "interrupted" in terminal(partial)
+    assert "interrupted" in render_markdown(partial)
+    assert "interrupted" not in terminal(certificate)
+
+
+def test_json_is_one_document_that_reads_back(certificate: Certificate) -> None:
+    text = render_json(certificate)
+    assert json.loads(text)["kill_rate"]["n"] == 2
+    assert parse_json(text) == certificate
+
+
+def test_an_error_without_a_size_is_said_to_have_none() -> None:
+    worst = Worst("out", (1, 2), None, 0.5)
+    assert tables.worst_element(worst) == "error not finite against allowance 0.5 at out[1, 2]"
+
+
+def test_unknown_figures_are_a_dash_and_never_a_number() -> None:
+    assert tables.percent(None) == "-"
+    assert tables.interval(Rate(None, None, None, 0)) == "-"
+    assert tables.share(Counts(timeout=3)) == "-"
+    assert tables.interval(Rate(0.5, None, None, 2)) == "50.0% n=2"
+    assert tables.interval(Rate(0.5, 0.25, 0.75, 8)) == "50.0% [25.0, 75.0] n=8"

@@ -1,0 +1,5 @@
+"""Holds no test."""
+
+import kernels_softmax
+
+SUBJECT = kernels_softmax.softmax
