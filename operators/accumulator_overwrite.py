@@ -51,13 +51,20 @@ def _overwrite(flow: Dataflow, node: cst.CSTNode) -> Edit | None:
             if acc is not None and acc.arg is not None and _carries(flow, node, acc.value):
                 return drop_argument(module, node, acc.arg)
         case cst.Call() if flow.call_name(node) == "fma":
-            parts = [a.value for a in flow.arguments(node)]
-            if len(parts) != 3:
-                return None
-            if _carries(flow, node, parts[2]) and _is_term(flow, node, parts[0]):
-                return replace(module, node, f"({module.source(parts[0])} * {module.source(parts[1])})")
-            if any(_carries(flow, node, p) for p in parts[:2]) and _is_term(flow, node, parts[2]):
-                return keep(module, node, parts[2])
+            return _overwrite_fma(flow, node)
+    return None
+
+
+def _overwrite_fma(flow: Dataflow, node: cst.Call) -> Edit | None:
+    module = flow.kernel.module
+    parts = [a.value for a in flow.arguments(node)]
+    if len(parts) != 3:
+        return None
+    x, y, z = parts
+    if _carries(flow, node, z) and _is_term(flow, node, x):
+        return replace(module, node, f"({module.source(x)} * {module.source(y)})")
+    if (_carries(flow, node, x) or _carries(flow, node, y)) and _is_term(flow, node, z):
+        return keep(module, node, z)
     return None
 
 
@@ -123,9 +130,12 @@ def _is_value(flow: Dataflow, typing: Typing, node: cst.CSTNode) -> bool:
     return typing.kind(node) not in (Kind.INTEGER, Kind.POINTER) and flow.reaches_output(node)
 
 
-_MATMUL = '''\
+_MATMUL = """\
 @triton.jit
-def matmul(a_ptr, b_ptr, c_ptr, K, stride_a, stride_b, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def matmul(
+    a_ptr, b_ptr, c_ptr, K, stride_a, stride_b,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):
     rm, rn, rk = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
     a_ptrs = a_ptr + rm[:, None] * stride_a + rk[None, :]
     b_ptrs = b_ptr + rk[:, None] * stride_b + rn[None, :]
@@ -137,8 +147,8 @@ def matmul(a_ptr, b_ptr, c_ptr, K, stride_a, stride_b, BM: tl.constexpr, BN: tl.
         a_ptrs += BK
         b_ptrs += BK * stride_b
     tl.store(c_ptr + rm[:, None] * BN + rn[None, :], acc)
-'''
-_ONLINE = '''\
+"""
+_ONLINE = """\
 @triton.jit
 def lse(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
     m, d = float("-inf"), 0.0
@@ -149,7 +159,7 @@ def lse(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
         d = {value}
         m = m_new
     tl.store(out_ptr, m + tl.log(d))
-'''
+"""
 _NEW_TERM = "tl.sum(tl.exp(x - m_new), axis=0)"
 
 OPERATOR = Operator(
@@ -178,7 +188,7 @@ OPERATOR = Operator(
         ),
     ),
     does_not_apply=(
-        '''\
+        """\
 @triton.jit
 def copy(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     offset = 0
@@ -186,14 +196,14 @@ def copy(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
         cols = offset + tl.arange(0, BLOCK)
         tl.store(y_ptr + cols, tl.load(x_ptr + cols, mask=cols < N), mask=cols < N)
         offset += BLOCK
-''',
-        '''\
+""",
+        """\
 @triton.jit
 def add(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     cols = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + cols, mask=cols < N)
     x += tl.load(y_ptr + cols, mask=cols < N)
     tl.store(y_ptr + cols, x, mask=cols < N)
-''',
+""",
     ),
 )

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gatecert.operators.facts.kernel import KernelSyntax
-from gatecert.operators.facts.memory import (
-    accesses,
-    buffer_name,
-    drop_arguments,
-    effect,
-    mask_terms,
-    sibling,
-)
-from gatecert.operators.facts.scene import scene
+from gatecert.operators.facts.memory import Memory, buffer_name, mask_terms
 from gatecert.operators.facts.values import AccessKind, Change, ChangeKind
 from gatecert.operators.records import Example, Operator, Site
 
@@ -24,21 +16,18 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
     Lanes past a bound then write past the end (bounds). What they do to neighbours inside the
     buffer depends on the order of programs and is not counted on.
     """
-    around = scene(kernel)
-    masked = accesses(around, AccessKind.LOAD, AccessKind.STORE, AccessKind.ATOMIC)
-    for access in masked:
-        if access.kind is AccessKind.LOAD or not mask_terms(access):
-            continue
-        edits = drop_arguments(around, access, "mask")
-        if not edits:
+    memory = Memory(kernel)
+    for access in memory.accesses(AccessKind.STORE, AccessKind.ATOMIC):
+        edits = memory.drop_arguments(access, "mask")
+        if not edits or not mask_terms(access):
             continue
         change = Change(ChangeKind.MASK_DROPPED, access.node)
-        observable_by, reveal = effect(around, change, mask_terms(access)).labels()
+        observable_by, reveal = memory.effect(change, mask_terms(access)).labels()
         yield Site(
             edits=edits,
-            line=kernel.module.line(access.node),
+            line=memory.line(access),
             detail=f"the {access.kind.value} to {buffer_name(access)} loses its mask"
-            f"{sibling(around, access, masked)}",
+            f"{memory.sibling(access)}",
             observable_by=observable_by,
             reveal=reveal,
         )

@@ -7,13 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from gatecert.operators.facts.cancellation import (
-    SCALED,
-    Cancellation,
-    factor_of,
-    literal,
-    module_constant,
-)
+from gatecert.operators.facts.cancellation import Cancellation, factor_of
+from gatecert.operators.facts.changes import SCALED
+from gatecert.operators.facts.constants import literal, module_constant
 from gatecert.operators.facts.dataflow import Dataflow, analyse
 from gatecert.operators.facts.edits import drop_statement, keep
 from gatecert.operators.facts.kernel import KernelSyntax
@@ -56,9 +52,7 @@ def _drop(flow: Dataflow, node: cst.CSTNode, kept: cst.CSTNode) -> Edit:
 
 def _is_data(typing: Typing, node: cst.CSTNode) -> bool:
     operator = getattr(node, "operator", None)
-    if not isinstance(
-        operator, cst.Multiply | cst.Divide | cst.MultiplyAssign | cst.DivideAssign
-    ):
+    if not isinstance(operator, cst.Multiply | cst.Divide | cst.MultiplyAssign | cst.DivideAssign):
         return False
     integral = (Kind.INTEGER, Kind.POINTER, Kind.BOOLEAN)
     return typing.kind(node) not in integral and typing.flow.reaches_output(node)
@@ -180,7 +174,7 @@ def _reveal(flow: Dataflow, scales: Sequence[Rescale], node: cst.CSTNode) -> tup
     return (Reveal.ANY,)
 
 
-_ATTENTION = '''\
+_ATTENTION = """\
 @triton.jit
 def attention(q_ptr, k_ptr, p_ptr, D, scale, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr):
     rm, rn, rd = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BD)
@@ -189,14 +183,14 @@ def attention(q_ptr, k_ptr, p_ptr, D, scale, BM: tl.constexpr, BN: tl.constexpr,
     {lines}
     p = tl.exp(s - tl.max(s, 1)[:, None])
     tl.store(p_ptr + rm[:, None] * BN + rn[None, :], p)
-'''
+"""
 
 
 def _attention(*lines: str) -> str:
     return _ATTENTION.format(lines="\n    ".join(lines))
 
 
-_RMSNORM = '''\
+_RMSNORM = """\
 @triton.jit
 def rmsnorm(x_ptr, w_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
     row = tl.program_id(0)
@@ -205,7 +199,7 @@ def rmsnorm(x_ptr, w_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
     w = tl.load(w_ptr + cols, mask=cols < N, other=0.0)
     r = tl.rsqrt({mean} + eps)
     tl.store(y_ptr + row * N + cols, {out}, mask=cols < N)
-'''
+"""
 _MEAN = "tl.sum(x * x, axis=0) / N"
 
 OPERATOR = Operator(
@@ -239,7 +233,7 @@ OPERATOR = Operator(
         ),
     ),
     does_not_apply=(
-        '''\
+        """\
 @triton.jit
 def copy(x_ptr, y_ptr, stride, N, BLOCK: tl.constexpr):
     row = tl.program_id(0)
@@ -248,13 +242,13 @@ def copy(x_ptr, y_ptr, stride, N, BLOCK: tl.constexpr):
     x = tl.load(x_ptr + row * stride + cols, mask=cols < half, other=0.0)
     keep = (x > 0).to(tl.float32)
     tl.store(y_ptr + row * stride + cols, x * keep, mask=cols < half)
-''',
-        '''\
+""",
+        """\
 @triton.jit
 def square(x_ptr, y_ptr, BLOCK: tl.constexpr):
     cols = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + cols)
     tl.store(y_ptr + cols, 1.0 / (x * x))
-''',
+""",
     ),
 )

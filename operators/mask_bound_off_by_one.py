@@ -8,8 +8,7 @@ import libcst as cst
 
 from gatecert.operators.facts.elements import FALSE, TRUE, Lane
 from gatecert.operators.facts.kernel import KernelSyntax
-from gatecert.operators.facts.memory import accesses, bound_terms, buffer_name, effect
-from gatecert.operators.facts.scene import Scene, scene
+from gatecert.operators.facts.memory import Memory, bound_terms, buffer_name
 from gatecert.operators.facts.values import Access, AccessKind, Change, ChangeKind, Conjunct
 from gatecert.operators.records import Edit, Example, Operator, Site
 
@@ -23,19 +22,19 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
     far as that lane gets. Too narrow loses the last real lane: values on any input, unless what
     is lost was never used. A named mask is changed where it is defined, for all its uses.
     """
-    around = scene(kernel)
-    for (node, target), (term, users) in _bounds(around).items():
+    memory = Memory(kernel)
+    for (node, target), (term, users) in _bounds(memory).items():
         used = ", ".join(dict.fromkeys(_user(user) for user in users))
         for variant, truth, edits in (
             ("too-wide", FALSE, _wider(kernel, term)),
             ("too-narrow", TRUE, _narrower(kernel, term)),
         ):
             change = Change(ChangeKind.COMPARISON_FLIPPED, node, target)
-            observable_by, reveal = effect(around, change, (term,), truth).labels()
+            observable_by, reveal = memory.effect(change, (term,), truth).labels()
             yield Site(
                 edits=edits,
                 line=kernel.module.line(node),
-                detail=f"bound one {variant}: mask of the {used}",
+                detail=f"bound one {variant.replace('-', ' ')}: mask of the {used}",
                 observable_by=observable_by,
                 reveal=reveal,
                 variant=variant,
@@ -43,17 +42,17 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
 
 
 def _bounds(
-    around: Scene,
+    memory: Memory,
 ) -> dict[tuple[cst.Comparison, int], tuple[Conjunct, list[Access]]]:
     """Bound comparisons in source order, each with the accesses under it."""
     found: dict[tuple[cst.Comparison, int], tuple[Conjunct, list[Access]]] = {}
-    for access in accesses(around, *AccessKind):
+    for access in memory.accesses(*AccessKind):
         for term in bound_terms(access):
             padding = access.kind is not AccessKind.SELECT or _pads(access)
             if term.node is not None and padding:
                 found.setdefault((term.node, term.target), (term, []))[1].append(access)
-    module = around.kernel.module
-    start, end = module.span(around.kernel.function)
+    module = memory.kernel.module
+    start, end = module.span(memory.kernel.function)
     return {
         key: found[key]
         for key in sorted(found, key=lambda k: (module.span(k[0]), k[1]))

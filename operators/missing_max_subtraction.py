@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import libcst as cst
 
-from gatecert.operators.facts.cancellation import SHIFTED, Cancellation, Factor, factor_of
+from gatecert.operators.facts.cancellation import Cancellation, Factor, factor_of
+from gatecert.operators.facts.changes import SHIFTED
 from gatecert.operators.facts.dataflow import Dataflow, analyse
 from gatecert.operators.facts.edits import drop_statement, keep
 from gatecert.operators.facts.kernel import KernelSyntax
@@ -71,11 +73,11 @@ def _linked(
     edits = sorted(
         [_drop(flow, s) for s in subtractions] + [drop_rescale(flow, r) for r in rescaled]
     )
-    if any(a.end > b.start for a, b in zip(edits, edits[1:], strict=False)):
+    if any(a.end > b.start for a, b in itertools.pairwise(edits)):
         return
     shape = typing.safe_shape(sides(subtractions[0])[1])
     unstable = cancellation.cancels(
-        {s: SHIFTED for s in subtractions},
+        dict.fromkeys(subtractions, SHIFTED),
         Factor(shape),
         {r.whole: r.running for r in rescaled},
     )
@@ -89,15 +91,15 @@ def _linked(
     )
 
 
-_ONE_BLOCK = '''\
+_ONE_BLOCK = """\
 @triton.jit
 def softmax(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     cols = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + cols, mask=cols < N, other=float("-inf"))
     {lines}
     tl.store(y_ptr + cols, e / tl.sum(e, axis=0), mask=cols < N)
-'''
-_ONLINE = '''\
+"""
+_ONLINE = """\
 @triton.jit
 def softmax(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     m, d = float("-inf"), 0.0
@@ -111,7 +113,7 @@ def softmax(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
         cols = start + tl.arange(0, BLOCK)
         x = tl.load(x_ptr + cols, mask=cols < N, other=float("-inf"))
         tl.store(y_ptr + cols, {out} / d, mask=cols < N)
-'''
+"""
 
 
 def _one_block(*lines: str) -> str:
@@ -140,29 +142,27 @@ OPERATOR = Operator(
         Example(
             _ONLINE.format(sum=_SUM, out=_OUT),
             (
-                _ONLINE.format(
-                    sum="d * tl.exp(m - m_new) + tl.sum(tl.exp(x), axis=0)", out=_OUT
-                ),
+                _ONLINE.format(sum="d * tl.exp(m - m_new) + tl.sum(tl.exp(x), axis=0)", out=_OUT),
                 _ONLINE.format(sum=_SUM, out="tl.exp(x)"),
                 _ONLINE.format(sum="d + tl.sum(tl.exp(x), axis=0)", out="tl.exp(x)"),
             ),
         ),
     ),
     does_not_apply=(
-        '''\
+        """\
 @triton.jit
 def centred(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     cols = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + cols, mask=cols < N, other=0.0)
     m = tl.sum(x, axis=0) / N
     tl.store(y_ptr + cols, tl.exp(x - m), mask=cols < N)
-''',
-        '''\
+""",
+        """\
 @triton.jit
 def below(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     cols = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + cols, mask=cols < N, other=float("-inf"))
     tl.store(y_ptr + cols, x - tl.max(x, axis=0), mask=cols < N)
-''',
+""",
     ),
 )

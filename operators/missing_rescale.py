@@ -42,7 +42,7 @@ def drop_rescale(flow: Dataflow, rescale: Rescale) -> Edit:
     return keep(module, whole, rescale.running)
 
 
-_ATTENTION = '''\
+_ATTENTION = """\
 @triton.jit
 def attention(q_ptr, k_ptr, v_ptr, o_ptr, N, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
     rm, rn, rd = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, D)
@@ -61,7 +61,7 @@ def attention(q_ptr, k_ptr, v_ptr, o_ptr, N, BM: tl.constexpr, BN: tl.constexpr,
         {lines}
         top = higher
     tl.store(o_ptr + rm[:, None] * D + rd[None, :], out / total[:, None])
-'''
+"""
 
 
 def _attention(*lines: str, exp: str = "tl.exp") -> str:
@@ -70,6 +70,7 @@ def _attention(*lines: str, exp: str = "tl.exp") -> str:
 
 _SUM = "total = total * shrink + tl.sum(p, 1)"
 _SUM_BUG = "total = total + tl.sum(p, 1)"
+_FMA = "total = tl.fma(total, shrink, tl.sum(p, 1))"
 _SCALE = "out *= shrink[:, None]"
 _ADD = "out += tl.dot(p, v)"
 _FUSED = "out = tl.dot(p, v, out * shrink[:, None])"
@@ -94,23 +95,23 @@ OPERATOR = Operator(
             ),
         ),
         Example(
-            _attention("total = tl.fma(total, shrink, tl.sum(p, 1))", _FUSED),
+            _attention(_FMA, _FUSED),
             (
                 _attention("total = (total + tl.sum(p, 1))", _FUSED),
-                _attention("total = tl.fma(total, shrink, tl.sum(p, 1))", "out = tl.dot(p, v, out)"),
+                _attention(_FMA, "out = tl.dot(p, v, out)"),
             ),
         ),
     ),
     does_not_apply=(
-        '''\
+        """\
 @triton.jit
 def softmax(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     cols = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + cols, mask=cols < N, other=float("-inf"))
     alpha = tl.exp(x - tl.max(x, axis=0))
     tl.store(y_ptr + cols, alpha / tl.sum(alpha, axis=0), mask=cols < N)
-''',
-        '''\
+""",
+        """\
 @triton.jit
 def decay(x_ptr, y_ptr, N, rate):
     state = 0.0
@@ -118,6 +119,6 @@ def decay(x_ptr, y_ptr, N, rate):
         alpha = tl.exp(-rate)
         state = state * alpha + tl.load(x_ptr + i)
         tl.store(y_ptr + i, state)
-''',
+""",
     ),
 )

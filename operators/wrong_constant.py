@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from gatecert.operators.facts.cancellation import SCALED, Cancellation, Factor
+from gatecert.operators.facts.cancellation import Cancellation, Factor
+from gatecert.operators.facts.changes import SCALED
 from gatecert.operators.facts.dataflow import Dataflow, analyse
 from gatecert.operators.facts.edits import replace
 from gatecert.operators.facts.kernel import KernelSyntax
@@ -50,9 +51,7 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
     for node in flow.expressions():
         if not isinstance(node, cst.Float) or not _is_data(flow, node):
             continue
-        visible = not _is_forgotten(flow, scales, node) and not cancellation.cancels(
-            {node: SCALED}, Factor()
-        )
+        visible = not cancellation.cancels({node: SCALED}, Factor())
         reveal = _reveal(flow, scales, node) if visible else ()
         for variant, value in _variants(node.evaluated_value):
             text = spell(value)
@@ -98,28 +97,6 @@ def _signed(flow: Dataflow, holder: cst.CSTNode, node: cst.CSTNode) -> cst.CSTNo
     return holder if isinstance(holder, cst.UnaryOperation) else node
 
 
-def _is_forgotten(flow: Dataflow, scales: Sequence[Rescale], node: cst.CSTNode) -> bool:
-    """Whether the number only starts a running value that is multiplied by a rescale factor
-    before anything reads it: exp(-inf - m) = 0 wipes it out in the first turn."""
-    rescaled = {n for r in scales for n in (r.running, r.whole)}
-    reached = {n for n in flow.forward(node) if n in rescaled}
-    if not reached:
-        return False
-    frontier, seen = [node], set[cst.CSTNode]()
-    while frontier:
-        current = frontier.pop()
-        for role, following in flow.outputs(current):
-            inside = bool(flow.loops(following))
-            if following in rescaled or (isinstance(following, cst.Name) and not inside):
-                continue  # rescaled, or read after the loop, where the loop has replaced it
-            if role is not Role.VALUE or (inside and isinstance(following, cst.Name)):
-                return False
-            if following not in seen:
-                seen.add(following)
-                frontier.append(following)
-    return True
-
-
 def _reveal(flow: Dataflow, scales: Sequence[Rescale], node: cst.Float) -> tuple[Reveal, ...]:
     held = flow.consumer(node)
     holder = None if held is None else held[1]
@@ -136,21 +113,21 @@ def _reveal(flow: Dataflow, scales: Sequence[Rescale], node: cst.Float) -> tuple
     return (Reveal.ANY,)
 
 
-_GELU = '''\
+_GELU = """\
 @triton.jit
 def gelu(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + cols, mask=cols < N, other=0.0)
     y = x * tl.sigmoid({constant} * x)
     tl.store(y_ptr + cols, y, mask=cols < N)
-'''
-_EXP = '''\
+"""
+_EXP = """\
 @triton.jit
 def power(x_ptr, y_ptr, BLOCK: tl.constexpr):
     LOG2_E: tl.constexpr = {constant}
     cols = tl.arange(0, BLOCK)
     tl.store(y_ptr + cols, tl.exp2(tl.load(x_ptr + cols) * LOG2_E))
-'''
+"""
 
 OPERATOR = Operator(
     name="wrong-constant",

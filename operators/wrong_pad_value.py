@@ -10,16 +10,7 @@ import libcst as cst
 from gatecert.operators.facts.edits import replace
 from gatecert.operators.facts.elements import Element, Lane
 from gatecert.operators.facts.kernel import KernelSyntax
-from gatecert.operators.facts.memory import (
-    Effect,
-    accesses,
-    bound_terms,
-    buffer_name,
-    drop_arguments,
-    effect,
-    mask_terms,
-)
-from gatecert.operators.facts.scene import Scene, scene
+from gatecert.operators.facts.memory import Effect, Memory, bound_terms, buffer_name, mask_terms
 from gatecert.operators.facts.values import Access, AccessKind, Change, ChangeKind
 from gatecert.operators.records import Edit, Example, Operator, Site
 
@@ -36,50 +27,50 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
     wherever it gets to an output, and values show it where zero, which most backends read,
     would change one.
     """
-    around = scene(kernel)
-    for access in accesses(around, AccessKind.LOAD, AccessKind.SELECT):
+    memory = Memory(kernel)
+    for access in memory.accesses(AccessKind.LOAD, AccessKind.SELECT):
         pad, value = access.argument(access.pad_name), access.values.get(access.pad_name)
         if pad is None or value is None or value.placed or isinstance(value.before, Lane):
             continue
-        if not bound_terms(access) or not _meets(around, access):
+        if not bound_terms(access) or not _meets(memory, access):
             continue
         for text, element, variant in _replacements(pad, value.before):
             yield _site(
-                around,
+                memory,
                 access,
                 (replace(kernel.module, pad, text),),
-                _effect(around, access, element),
+                _effect(memory, access, element),
                 variant,
             )
-        edits = drop_arguments(around, access, "other")
+        edits = memory.drop_arguments(access, "other")
         if edits:
-            yield _site(around, access, edits, _undefined(around, access), "undefined")
+            yield _site(memory, access, edits, _undefined(memory, access), "undefined")
 
 
-def _effect(around: Scene, access: Access, pad: Element) -> Effect:
+def _effect(memory: Memory, access: Access, pad: Element) -> Effect:
     change = Change(ChangeKind.PAD_CHANGED, access.node, pad=pad)
-    return effect(around, change, mask_terms(access))
+    return memory.effect(change, mask_terms(access))
 
 
-def _meets(around: Scene, access: Access) -> bool:
-    return any(_effect(around, access, pad).meets for pad in (Lane.DATA, Lane.POISON))
+def _meets(memory: Memory, access: Access) -> bool:
+    return any(_effect(memory, access, pad).meets for pad in (Lane.DATA, Lane.POISON))
 
 
-def _undefined(around: Scene, access: Access) -> Effect:
+def _undefined(memory: Memory, access: Access) -> Effect:
     """What a load does without `other`: poison under guards, zero on most backends."""
-    zero, poison = _effect(around, access, 0.0), _effect(around, access, Lane.POISON)
+    zero, poison = _effect(memory, access, 0.0), _effect(memory, access, Lane.POISON)
     return Effect(poison.bounds or poison.values is not None, zero.values)
 
 
 def _site(
-    around: Scene, access: Access, edits: tuple[Edit, ...], shown: Effect, variant: str
+    memory: Memory, access: Access, edits: tuple[Edit, ...], shown: Effect, variant: str
 ) -> Site:
     observable_by, reveal = shown.labels()
     select = access.kind is AccessKind.SELECT
     place = "the select" if select else f"the load of {buffer_name(access)}"
     return Site(
         edits=edits,
-        line=around.kernel.module.line(access.node),
+        line=memory.line(access),
         detail=f"{place} pads with {_WORDS[variant]}",
         observable_by=observable_by,
         reveal=reveal,

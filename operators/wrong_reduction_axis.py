@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import libcst as cst
-from libcst import ParserSyntaxError
 
-from gatecert.operators.facts.cancellation import SHIFTED, Cancellation, Factor
+from gatecert.operators.facts.cancellation import Cancellation, Factor
+from gatecert.operators.facts.changes import SHIFTED
 from gatecert.operators.facts.dataflow import Dataflow, analyse
 from gatecert.operators.facts.edits import drop_argument, replace
-from gatecert.operators.facts.kernel import KernelSyntax, ModuleSyntax, parse_module
+from gatecert.operators.facts.kernel import KernelSyntax, ModuleSyntax
 from gatecert.operators.facts.language import REDUCTIONS, Role
-from gatecert.operators.facts.shapes import Typing, conflicts, integer
+from gatecert.operators.facts.shapes import Supposition, Typing, conflicts, integer
 from gatecert.operators.records import Edit, Example, ObservableBy, Operator, Reveal, Site
 
 
@@ -51,32 +50,56 @@ def _sites(
     axis: int,
     rank: int,
 ) -> Iterator[Site]:
-    flow = typing.flow
-    module = flow.kernel.module
-    broadcasts = _broadcasts(typing, node)
-    turned = [_turn(module, s) for s in broadcasts]
+    module = typing.flow.kernel.module
+    for variant, detail, suppositions in _plans(typing, node, axis, rank):
+        fitting = (s for s in suppositions if not conflicts(typing.flow, s))
+        supposition = next(fitting, None)
+        if supposition is not None:
+            yield Site(
+                edits=tuple(sorted(_edits(typing.flow, node, arg, supposition))),
+                line=module.line(node),
+                detail=detail,
+                observable_by=(ObservableBy.VALUES,),
+                reveal=_reveal(typing, cancellation, node, variant, axis),
+                variant=variant,
+            )
+
+
+def _plans(
+    typing: Typing, node: cst.Call, axis: int, rank: int
+) -> Iterator[tuple[str, str, tuple[Supposition, ...]]]:
+    """(variant, detail, ways to plant it, the smallest first)."""
+    broadcasts = frozenset[cst.CSTNode](_broadcasts(typing, node))
     other = _other_axis(axis, rank)
-    swap = replace(module, arg.value, str(other))
-    plans: list[tuple[str, str, list[list[Edit]]]] = [
-        ("axis", f"reduced along axis {other} instead of {axis}", [[swap], [swap, *turned]]),
-    ]
-    if flow.argument(node, "keep_dims") is None:
-        whole = drop_argument(module, node, arg)
-        bare = [Edit(module.span(s.value)[1], module.inner_span(s)[1], "") for s in broadcasts]
-        plans.append(("all", "reduced over the whole tile", [[whole], [whole, *bare]]))
-    plans.append(("broadcast", "the result is broadcast along the wrong axis", [turned]))
-    for variant, detail, choices in plans:
-        edits = next((e for e in choices if e and _fits(flow, e)), None)
-        if edits is None:
-            continue
-        yield Site(
-            edits=tuple(sorted(set(edits))),
-            line=module.line(node),
-            detail=detail,
-            observable_by=(ObservableBy.VALUES,),
-            reveal=_reveal(typing, cancellation, node, variant, axis),
-            variant=variant,
-        )
+    yield "axis", f"reduced along axis {other} instead of {axis}", (
+        Supposition({node: other}), Supposition({node: other}, turned=broadcasts),
+    )  # fmt: skip
+    if typing.flow.argument(node, "keep_dims") is None:
+        yield "all", "reduced over the whole tile", (
+            Supposition({node: None}), Supposition({node: None}, bare=broadcasts),
+        )  # fmt: skip
+    if broadcasts:
+        turned = Supposition(turned=broadcasts)
+        yield "broadcast", "the result is broadcast along the wrong axis", (turned,)
+
+
+def _edits(
+    flow: Dataflow, node: cst.Call, arg: cst.Arg, supposition: Supposition
+) -> Iterator[Edit]:
+    """The edits that make a supposition true."""
+    module = flow.kernel.module
+    for axis in supposition.axes.values():
+        if axis is None:
+            yield drop_argument(module, node, arg)
+        else:
+            yield replace(module, arg.value, str(axis))
+    for broadcast in supposition.turned | supposition.bare:
+        assert isinstance(broadcast, cst.Subscript)
+        if broadcast in supposition.turned:
+            yield _turn(module, broadcast)
+        else:
+            end = module.inner_span(broadcast)[1]
+            yield Edit(module.span(broadcast.value)[1], end, "")
 
 
 def _other_axis(axis: int, rank: int) -> int:
@@ -118,23 +141,6 @@ def _turn(module: ModuleSyntax, node: cst.Subscript) -> Edit:
     return Edit(module.span(first)[0], module.span(last)[1], text)
 
 
-def _fits(flow: Dataflow, edits: Sequence[Edit]) -> bool:
-    """Whether every shape of the edited kernel still agrees."""
-    module, function = flow.kernel.module, flow.kernel.function
-    start, end = module.inner_span(function)
-    text = module.text[start:end]
-    for edit in sorted(set(edits), reverse=True):
-        text = text[: edit.start - start] + edit.text + text[edit.end - start :]
-    indent = " " * module.inner[function].start.column
-    try:
-        alone = parse_module(textwrap.dedent(indent + text))
-    except ParserSyntaxError:
-        return False
-    edited = next(n for n in alone.tree.body if isinstance(n, cst.FunctionDef))
-    kernel = KernelSyntax(alone, edited, flow.kernel.qualname, flow.kernel.language_names)
-    return not conflicts(analyse(kernel, flow.words))
-
-
 def _reveal(
     typing: Typing, cancellation: Cancellation, node: cst.Call, variant: str, axis: int
 ) -> tuple[Reveal, ...]:
@@ -150,7 +156,7 @@ def _reveal(
     return (Reveal.SEVERAL_ROWS,)
 
 
-_SOFTMAX = '''\
+_SOFTMAX = """\
 @triton.jit
 def softmax(x_ptr, y_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
@@ -159,9 +165,9 @@ def softmax(x_ptr, y_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
     x = tl.load(x_ptr + rows[:, None] * N + cols[None, :], mask=mask, other=float("-inf"))
     e = tl.exp(x - {max})
     tl.store(y_ptr + rows[:, None] * N + cols[None, :], e / {sum}, mask=mask)
-'''
+"""
 _MAX, _SUM = "tl.max(x, axis=1)[:, None]", "tl.sum(e, 1)[:, None]"
-_ROWSUM = '''\
+_ROWSUM = """\
 @triton.jit
 def rowsum(x_ptr, y_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
@@ -172,7 +178,7 @@ def rowsum(x_ptr, y_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
         x = tl.load(x_ptr + rows[:, None] * N + cols[None, :], mask=mask, other=0.0)
         total += {sum}
     tl.store(y_ptr + rows, total, mask=rows < M)
-'''
+"""
 
 OPERATOR = Operator(
     name="wrong-reduction-axis",
@@ -197,17 +203,17 @@ OPERATOR = Operator(
         ),
     ),
     does_not_apply=(
-        '''\
+        """\
 @triton.jit
 def total(x_ptr, y_ptr, BLOCK: tl.constexpr):
     cols = tl.arange(0, BLOCK)
     tl.store(y_ptr, tl.sum(tl.load(x_ptr + cols), axis=0))
-''',
-        '''\
+""",
+        """\
 @triton.jit
 def everything(x_ptr, y_ptr, B: tl.constexpr):
     grid = tl.arange(0, B)[:, None] * B + tl.arange(0, B)[None, :]
     tl.store(y_ptr, tl.sum(tl.load(x_ptr + grid)))
-''',
+""",
     ),
 )

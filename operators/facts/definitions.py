@@ -141,7 +141,9 @@ class _Walk:
             case _:
                 return environment
 
-    def simple(self, node: cst.BaseSmallStatement, environment: _Environment) -> _Environment | None:
+    def simple(
+        self, node: cst.BaseSmallStatement, environment: _Environment
+    ) -> _Environment | None:
         match node:
             case cst.Assign():
                 self.read(node.value, environment, None, node)

@@ -130,11 +130,15 @@ def _extremum(name: str, x: Element, y: Element) -> Element:
 
 
 def _by_infinity(name: str, x: Element, y: Element) -> Element:
-    """Arithmetic of one finite but unknown element with a known number."""
-    if not isinstance(x, Lane) and math.isinf(x) and name in "+-":
+    """Arithmetic of one finite but unknown element with a known number.
+
+    Infinity times data keeps its sign: scales are positive, and where they are not it matters
+    only that the product is not finite.
+    """
+    if not isinstance(x, Lane) and math.isinf(x) and name in ("+", "-", "*", "/"):
         return x
     if not isinstance(y, Lane) and math.isinf(y):
-        return {"+": y, "-": -y, "/": 0.0}.get(name, Lane.DATA)
+        return {"+": y, "-": -y, "*": y, "/": 0.0}.get(name, Lane.DATA)
     return Lane.DATA
 
 

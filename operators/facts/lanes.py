@@ -98,7 +98,7 @@ class _Walk(Calls):
 
     def _loop(self, node: cst.For | cst.While, body: cst.BaseSuite, target: object) -> None:
         line = self._module.line(node)
-        carried = [name for name in self._scene.assigned[node] if name in self._names]
+        carried = [name for name in self._scene.assigned(node) if name in self._names]
         if isinstance(target, cst.Name):
             self._names[target.value] = Value(f"{target.value}@{line}", index=True)
         for _ in range(_MAX_TURNS):

@@ -1,7 +1,8 @@
 """Loads, stores and atomics of a kernel, their masks, and what a change to one would show.
 
-Labels come from here. `effect` follows the lanes that a change touches (`facts/lanes.py`) and
-says whether the change gets past a buffer's end, into an output, or nowhere.
+Labels come from here. `Memory.effect` follows the lanes that a change touches
+(`facts/lanes.py`) and says whether the change gets past a buffer's end, into an output, or
+nowhere.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import libcst as cst
 from gatecert.operators.facts.edits import drop_argument
 from gatecert.operators.facts.elements import FALSE, Element
 from gatecert.operators.facts.expressions import terms
+from gatecert.operators.facts.kernel import KernelSyntax
 from gatecert.operators.facts.lanes import walk
 from gatecert.operators.facts.language import dotted
-from gatecert.operators.facts.scene import Scene
+from gatecert.operators.facts.scene import scene
 from gatecert.operators.facts.values import (
     Access,
     AccessKind,
@@ -62,11 +64,68 @@ class Effect:
         return tuple(observable), tuple(sorted(reveal)) or (Reveal.ANY,)
 
 
-def accesses(scene: Scene, *kinds: AccessKind) -> tuple[Access, ...]:
-    """The kernel's own loads, stores, atomics and selects of these kinds, in source order."""
-    found = walk(scene).accesses.values()
-    mine = (access for access in found if access.kind in kinds)
-    return tuple(sorted(mine, key=lambda access: scene.kernel.module.span(access.node)))
+class Memory:
+    """The loads, stores, atomics and selects of one kernel."""
+
+    def __init__(self, kernel: KernelSyntax) -> None:
+        self.kernel = kernel
+        self._scene = scene(kernel)
+        found = walk(self._scene).accesses.values()
+        self._accesses = tuple(sorted(found, key=lambda a: kernel.module.span(a.node)))
+
+    def accesses(self, *kinds: AccessKind) -> tuple[Access, ...]:
+        """The kernel's own accesses of these kinds, in source order."""
+        return tuple(access for access in self._accesses if access.kind in kinds)
+
+    def line(self, access: Access) -> int:
+        """The line on which an access starts."""
+        return self.kernel.module.line(access.node)
+
+    def effect(self, change: Change, among: Iterable[Conjunct], truth: Element = FALSE) -> Effect:
+        """What a change does in lanes where one of the terms is false (or last true)."""
+        bounds = [term for access in self._accesses for term in bound_terms(access)]
+        total = Effect()
+        for term in among:
+            peers = frozenset(t.index for t in bounds if t.bound == term.bound) - {term.index}
+            findings = walk(self._scene, Lanes(term, truth, peers), change)
+            total |= Effect(
+                bounds=any(findings.bounds.values()),
+                values=weakest(*findings.outputs.values()),
+                meets=any(findings.meets.values()),
+            )
+        return total
+
+    def sibling(self, access: Access) -> str:
+        """The nearest other access under a term of the same mask, as a remark; or nothing."""
+        keys = {term.key for term in mask_terms(access)}
+        others = [
+            other
+            for other in self._accesses
+            if other.node is not access.node
+            and other.kind is not AccessKind.SELECT
+            and keys & {term.key for term in mask_terms(other)}
+        ]
+        if not others:
+            return ""
+        # Like goes with like: a load is compared with loads first.
+        line = self.line(access)
+        near = min(others, key=lambda o: (o.kind is not access.kind, abs(self.line(o) - line)))
+        return f"; the {near.kind.value} of {buffer_name(near)} at line {self.line(near)} keeps it"
+
+    def drop_arguments(self, access: Access, *names: str) -> tuple[Edit, ...]:
+        """Edits that remove arguments of a call; none if one of them cannot go.
+
+        The first argument cannot, nor a positional one that others follow by position.
+        """
+        call = access.node
+        found = [access.arguments[name].arg for name in names if name in access.arguments]
+        gone = [arg for arg in found if arg is not None]
+        for arg in gone:
+            position = call.args.index(arg)
+            later = [a for a in call.args[position:] if a not in gone and a.keyword is None]
+            if position == 0 or (arg.keyword is None and later):
+                return ()
+        return tuple(_merged(sorted(drop_argument(self.kernel.module, call, a) for a in gone)))
 
 
 def mask_terms(access: Access) -> tuple[Conjunct, ...]:
@@ -77,23 +136,6 @@ def mask_terms(access: Access) -> tuple[Conjunct, ...]:
 def bound_terms(access: Access) -> tuple[Conjunct, ...]:
     """Those terms that keep an index below a scalar."""
     return tuple(term for term in mask_terms(access) if term.kind is ConjunctKind.BOUND)
-
-
-def effect(
-    scene: Scene, change: Change, terms_: Iterable[Conjunct], truth: Element = FALSE
-) -> Effect:
-    """What the change does in lanes where one of the terms is false (or last true)."""
-    bounds = [term for access in walk(scene).accesses.values() for term in bound_terms(access)]
-    total = Effect()
-    for term in terms_:
-        peers = frozenset(t.index for t in bounds if t.bound == term.bound) - {term.index}
-        findings = walk(scene, Lanes(term, truth, peers), change)
-        total |= Effect(
-            bounds=any(findings.bounds.values()),
-            values=weakest(*findings.outputs.values()),
-            meets=any(findings.meets.values()),
-        )
-    return total
 
 
 def buffer_name(access: Access) -> str:
@@ -107,43 +149,6 @@ def buffer_name(access: Access) -> str:
         else:
             break
     return (dotted(node) if node is not None else None) or "memory"
-
-
-def sibling(scene: Scene, access: Access, among: Iterable[Access]) -> str:
-    """The nearest other access under a term of the same mask, as a remark; empty if none."""
-    keys = {term.key for term in mask_terms(access)}
-    line = scene.kernel.module.line(access.node)
-    others = [
-        other
-        for other in among
-        if other.node is not access.node and keys & {term.key for term in mask_terms(other)}
-    ]
-    # Like goes with like: a load is compared with loads first.
-    others.sort(
-        key=lambda o: (o.kind is not access.kind, abs(scene.kernel.module.line(o.node) - line))
-    )
-    if not others:
-        return ""
-    other = others[0]
-    where = scene.kernel.module.line(other.node)
-    return f"; the {other.kind.value} of {buffer_name(other)} at line {where} keeps it"
-
-
-def drop_arguments(scene: Scene, access: Access, *names: str) -> tuple[Edit, ...]:
-    """Edits that remove arguments of a call; none if one of them cannot go.
-
-    The first argument cannot, nor a positional one that others follow by position.
-    """
-    call = access.node
-    found = [access.arguments[name].arg for name in names if name in access.arguments]
-    gone = [arg for arg in found if arg is not None]
-    kept = [arg for arg in call.args if arg not in gone]
-    positions = [call.args.index(arg) for arg in gone]
-    for arg, position in zip(gone, positions, strict=True):
-        later = [other for other in kept if call.args.index(other) > position]
-        if position == 0 or (arg.keyword is None and any(o.keyword is None for o in later)):
-            return ()
-    return tuple(_merged(sorted(drop_argument(scene.kernel.module, call, arg) for arg in gone)))
 
 
 def _merged(edits: list[Edit]) -> Iterator[Edit]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import libcst as cst
 
@@ -13,16 +13,19 @@ from gatecert.operators.facts.language import Vocabulary, vocabulary
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A kernel with its vocabulary and its module's helper functions and constants.
-
-    `assigned` maps every loop to the names that its body gives a value to.
-    """
+    """A kernel with its vocabulary and its module's helper functions and constants."""
 
     kernel: KernelSyntax
     words: Vocabulary
     helpers: Mapping[str, cst.FunctionDef]
     constants: Mapping[str, cst.BaseExpression]
-    assigned: Mapping[cst.CSTNode, tuple[str, ...]]
+    _assigned: dict[cst.CSTNode, tuple[str, ...]] = field(default_factory=dict)
+
+    def assigned(self, loop: cst.For | cst.While) -> tuple[str, ...]:
+        """Names that the body of a loop gives a value to; looked up once per loop."""
+        if loop not in self._assigned:
+            self._assigned[loop] = tuple(sorted(set(_assigned(loop.body))))
+        return self._assigned[loop]
 
 
 def scene(kernel: KernelSyntax) -> Scene:
@@ -35,12 +38,7 @@ def scene(kernel: KernelSyntax) -> Scene:
         elif isinstance(statement, cst.SimpleStatementLine):
             for small in statement.body:
                 constants.update(_constant(small))
-    assigned: dict[cst.CSTNode, tuple[str, ...]] = {}
-    for function in (kernel.function, *helpers.values()):
-        for node in _descendants(function.body):
-            if isinstance(node, cst.For | cst.While) and node not in assigned:
-                assigned[node] = tuple(sorted(set(_assigned(node.body))))
-    return Scene(kernel, vocabulary(kernel), helpers, constants, assigned)
+    return Scene(kernel, vocabulary(kernel), helpers, constants)
 
 
 def parameters(function: cst.FunctionDef) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ sizes, so shapes that agree here agree for any block sizes.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import libcst as cst
 
@@ -47,11 +49,24 @@ _TRANSPARENT = frozenset(
 )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Supposition:
+    """Shapes are asked for as if the kernel reduced or broadcast otherwise than it does."""
+
+    axes: Mapping[cst.CSTNode, int | None] = field(default_factory=dict)
+    """Reductions and the axis that they shall have; None reduces the whole tile."""
+    turned: frozenset[cst.CSTNode] = frozenset()
+    """Broadcasts `[:, None]` to read as `[None, :]`, and the reverse."""
+    bare: frozenset[cst.CSTNode] = frozenset()
+    """Broadcasts to leave out."""
+
+
 class Typing:
     """Kinds and shapes of one kernel's expressions, each computed once."""
 
-    def __init__(self, flow: Dataflow) -> None:
+    def __init__(self, flow: Dataflow, supposition: Supposition | None = None) -> None:
         self.flow = flow
+        self._suppose = supposition or Supposition()
         self._pointers = {n for n, k in flow.parameters().items() if k.value == "pointer"}
         self._kinds: dict[cst.CSTNode, Kind] = {}
         self._shapes: dict[cst.CSTNode, Shape | None] = {}
@@ -116,8 +131,8 @@ class Typing:
         if name in ("to", "zeros", "full"):
             dtype = self.flow.argument(node, "dtype")
             text = "" if dtype is None else self.flow.source(dtype.value)
-            for word, kind in (("int", Kind.INTEGER), ("float", Kind.FLOAT), ("pointer", Kind.POINTER)):
-                if word in text:
+            for kind in (Kind.INTEGER, Kind.FLOAT, Kind.POINTER):
+                if kind.value.removesuffix("eger") in text:
                     return kind
         if name == "make_block_ptr":
             return Kind.POINTER
@@ -200,12 +215,12 @@ class Typing:
 
     def _subscript_shape(self, node: cst.Subscript) -> Shape | None:
         base = self.shape(node.value)
-        if base is None:
-            return None
+        if base is None or node in self._suppose.bare:
+            return base
         left = list(base)
         result: list[str] = []
-        for element in node.slice:
-            part = element.slice
+        parts = [element.slice for element in node.slice]
+        for part in reversed(parts) if node in self._suppose.turned else parts:
             if isinstance(part, cst.Slice) and left:
                 result.append(left.pop(0))
             elif isinstance(part, cst.Index) and _is_none(part.value):
@@ -241,7 +256,7 @@ class Typing:
             pointer = arguments.get("pointer")
             return None if pointer is None else self._memory_shape(name, pointer, arguments)
         if name in REDUCTIONS:
-            return self._reduced(arguments)
+            return self._reduced(node, arguments)
         if name == "dot" and "input" in arguments and "other" in arguments:
             return self._dot_shape(arguments)
         if name == "trans" and len(arguments) == 1:
@@ -275,13 +290,17 @@ class Typing:
             raise ShapeConflict("dot")
         return (left[0], right[1])
 
-    def _reduced(self, arguments: dict[str, cst.BaseExpression]) -> Shape | None:
+    def _reduced(self, node: cst.Call, arguments: dict[str, cst.BaseExpression]) -> Shape | None:
         shape = self.shape(arguments["input"]) if "input" in arguments else None
         if "return_indices" in arguments:
             return None
-        if "axis" not in arguments or _is_none(arguments["axis"]):
+        whole = "axis" not in arguments or _is_none(arguments["axis"])
+        axis = None if whole else integer(self.flow.resolve(arguments["axis"]))
+        if node in self._suppose.axes:
+            axis = self._suppose.axes[node]
+            whole = axis is None
+        if whole:
             return None if _true(arguments.get("keep_dims")) else ()
-        axis = integer(self.flow.resolve(arguments["axis"]))
         if shape is None or axis is None:
             return None
         if not -len(shape) <= axis < len(shape):
@@ -323,9 +342,9 @@ def broadcast(left: Shape | None, right: Shape | None) -> Shape | None:
     return tuple(result)
 
 
-def conflicts(flow: Dataflow) -> bool:
+def conflicts(flow: Dataflow, supposition: Supposition | None = None) -> bool:
     """Whether some expression of the kernel surely has no shape."""
-    typing = Typing(flow)
+    typing = Typing(flow, supposition)
     for node in flow.expressions():
         try:
             typing.shape(node)

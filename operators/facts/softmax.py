@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import libcst as cst
 
 from gatecert.operators.facts.dataflow import Dataflow
-from gatecert.operators.facts.language import EXPONENTIALS
+from gatecert.operators.facts.language import EXPONENTIALS, Role
 
 _CARRIERS = frozenset(
     {"to", "where", "maximum", "builtins.max", "broadcast_to", "reshape", "expand_dims", "trans",
      "multiple_of", "max_contiguous"}
 )  # fmt: skip
 """Calls that hand on one of their arguments' values."""
+_MAXIMA = frozenset({"max", "maximum", "builtins.max"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,9 @@ class Rescale:
     """What is rescaled."""
     factor: cst.CSTNode
     exponential: cst.Call
+    from_nothing: bool
+    """Whether the maximum starts at -inf, so that the first rescale multiplies by zero and
+    nothing remains of what the running value started with."""
 
 
 def stabilised_exponentials(flow: Dataflow) -> tuple[StabilisedExponential, ...]:
@@ -70,14 +74,13 @@ def rescales(flow: Dataflow) -> tuple[Rescale, ...]:
 
 def is_maximum(flow: Dataflow, node: cst.CSTNode) -> bool:
     """Whether the value is a maximum, perhaps scaled, cast, guarded or copied."""
-    return any(
-        flow.call_name(n) in ("max", "maximum", "builtins.max") for n in carried(flow, node)
-    )
+    return any(flow.call_name(n) in _MAXIMA for n in carried(flow, node))
 
 
 def _rescales(
     flow: Dataflow, down: dict[cst.CSTNode, cst.Call], up: dict[cst.CSTNode, cst.Call]
 ) -> Iterator[Rescale]:
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]]
     for node in flow.expressions():
         if flow.call_name(node) == "fma" and isinstance(node, cst.Call):
             parts = [a.value for a in flow.arguments(node)][:2]
@@ -85,21 +88,44 @@ def _rescales(
             factors = down
         elif _is_product(node):
             left, right = sides(node)
-            pairs = [(left, right)] if isinstance(node, cst.AugAssign) else [
-                (left, right), (right, left),
-            ]  # fmt: skip
+            pairs = [(left, right)]
+            if not isinstance(node, cst.AugAssign):
+                pairs.append((right, left))
             factors = down
         elif _is_quotient(node):
             pairs, factors = [sides(node)], up
         else:
             continue
         for running, factor in pairs:
-            exponential = next(
-                (factors[n] for n in carried(flow, factor) if n in factors), None
-            )
+            exponential = next((factors[n] for n in carried(flow, factor) if n in factors), None)
             if exponential is not None:
-                yield Rescale(node, running, factor, exponential)
+                from_nothing = _starts_at_infinity(flow, exponential)
+                yield Rescale(node, running, factor, exponential, from_nothing)
                 break
+
+
+def _starts_at_infinity(flow: Dataflow, exponential: cst.Call) -> bool:
+    """Whether the old maximum of a rescale is infinite before the loop."""
+    difference = exponent_difference(flow, exponential)
+    loops = set(flow.loops(exponential))
+    starts = [
+        definition.value
+        for side in (sides(difference) if difference is not None else ())
+        for name in carried(flow, side, through_maximum=False)
+        if isinstance(name, cst.Name)
+        for definition in flow.reaching(name)
+        if not loops & set(flow.loops(definition.node))
+    ]
+    return bool(starts) and all(s is not None and _is_infinite(flow, s) for s in starts)
+
+
+def _is_infinite(flow: Dataflow, value: cst.CSTNode) -> bool:
+    """`float("-inf")` alone, in `full`, or added to zeros; huge numbers count as infinite."""
+    return any(
+        (isinstance(n, cst.BaseNumber) and abs(float(flow.source(n))) > 1e4)
+        or (flow.call_name(n) == "builtins.float" and "inf" in flow.source(n))
+        for n in (value, *flow.backward(value))
+    )
 
 
 def sides(node: cst.CSTNode) -> tuple[cst.CSTNode, cst.CSTNode]:
@@ -164,7 +190,7 @@ def _is_running_change(flow: Dataflow, old: cst.CSTNode, new: cst.CSTNode) -> bo
     enters = any(
         flow.reaching(a) and flow.reaching(a) == flow.reaching(b) for a in mine for b in origins
     )
-    maxima = [n for n in carried(flow, new) if flow.call_name(n) in ("maximum", "builtins.max", "max")]
+    maxima = [n for n in carried(flow, new) if flow.call_name(n) in _MAXIMA]
     returns = any(a in flow.forward(m) for a in mine for m in maxima)
     return enters and returns
 
@@ -172,7 +198,11 @@ def _is_running_change(flow: Dataflow, old: cst.CSTNode, new: cst.CSTNode) -> bo
 def carried(
     flow: Dataflow, node: cst.CSTNode, through_maximum: bool = True
 ) -> Iterator[cst.CSTNode]:
-    """The node and the nodes whose value it hands on: names, casts, guards, broadcasts, scale factors, maxima."""
+    """The node and the nodes whose value it hands on, nearest first.
+
+    Value passes through names, casts and broadcasts; unless told otherwise also through
+    guards, scale factors and maxima.
+    """
     seen: set[cst.CSTNode] = set()
     queue = [node]
     while queue:
@@ -181,11 +211,14 @@ def carried(
             continue
         seen.add(current)
         yield current
-        if isinstance(current, cst.Call):
-            name = flow.call_name(current)
-            if name not in _CARRIERS or (not through_maximum and name != "to"):
-                continue
-        elif isinstance(current, cst.BinaryOperation | cst.AugAssign):
-            if not (_is_product(current) or _is_quotient(current)) or not through_maximum:
-                continue
-        queue.extend(n for role, n in flow.inputs(current) if role.value == "value")
+        if _hands_on(flow, current, through_maximum):
+            queue.extend(n for role, n in flow.inputs(current) if role is Role.VALUE)
+
+
+def _hands_on(flow: Dataflow, node: cst.CSTNode, through_maximum: bool) -> bool:
+    if isinstance(node, cst.Call):
+        name = flow.call_name(node)
+        return name in _CARRIERS if through_maximum else name == "to"
+    if isinstance(node, cst.BinaryOperation | cst.AugAssign):
+        return through_maximum and (_is_product(node) or _is_quotient(node))
+    return True

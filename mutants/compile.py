@@ -1,0 +1,274 @@
+"""Prove by compiled code, without a GPU, which mutants are unviable, equivalent or duplicates.
+
+Two texts are the same kernel iff the machine code is the same, byte for byte, for every
+signature of the declared domain. The original and the mutants of a kernel form groups that one
+signature after another splits; nearly every mutant differs at its first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gatecert.mutants.compile_pool import CompilePool, compile_pool
+from gatecert.mutants.compile_protocol import FAILED, CompileReply, CompileRequest, Stop
+from gatecert.mutants.plant import overlay_of
+from gatecert.mutants.records import CodeComparison, CodeVerdict, Kernel, Mutant, Signature
+
+OnResult = Callable[[CodeComparison], None]
+
+
+def compare_code(
+    mutants: Sequence[Mutant],
+    *,
+    kernels: Iterable[Kernel],
+    texts: Mapping[str, str],
+    signatures: Sequence[Signature],
+    import_paths: Sequence[str] = (),
+    jobs: int = 1,
+    on_result: OnResult | None = None,
+    timeout_s: float = 60.0,
+) -> list[CodeComparison]:
+    """Hold each mutant's compiled code against the original's and its siblings'.
+
+    `texts` maps paths to original module texts; `kernels` say which kernel calls which device
+    function, so that a mutated device function is compiled in every kernel that it reaches.
+    `timeout_s` limits one compilation. `on_result` is called once per mutant, from this thread.
+    The answer keeps the order of `mutants`.
+    """
+    callees = {kernel.name: frozenset(kernel.callees) for kernel in kernels}
+    families: dict[tuple[Signature, ...], list[Mutant]] = defaultdict(list)
+    for mutant in mutants:
+        families[relevant_signatures(mutant, signatures, callees)].append(mutant)
+    found: dict[str, CodeComparison] = {}
+
+    def report(comparison: CodeComparison) -> None:
+        found[comparison.mutant] = comparison
+        if on_result is not None:
+            on_result(comparison)
+
+    for mutant in families.pop((), ()):
+        report(CodeComparison(mutant.id, CodeVerdict.UNKNOWN, "no launch of it was seen"))
+    if families:
+        with compile_pool(min(jobs, len(mutants)), import_paths) as pool:
+            comparison = _Comparison(pool, texts, timeout_s, report)
+            comparison.run([_Family(s, tuple(ms)) for s, ms in families.items()])
+    return [found[mutant.id] for mutant in mutants]
+
+
+def relevant_signatures(
+    mutant: Mutant, signatures: Iterable[Signature], callees: Mapping[str, frozenset[str]]
+) -> tuple[Signature, ...]:
+    """Signatures whose compiled code holds the mutated function, the likeliest to differ first.
+
+    16-bit forms come first (a dropped cast to float32 shows there only), small ones before
+    large ones (they compile faster).
+    """
+    mutated = f"{mutant.module}:{mutant.kernel}"
+
+    def holds(signature: Signature) -> bool:
+        handed = {
+            value.removeprefix("fn:")
+            for _, value in signature.constexprs
+            if isinstance(value, str) and value.startswith("fn:")
+        }
+        names = {signature.kernel, *handed}
+        return any(mutated == name or mutated in callees.get(name, ()) for name in names)
+
+    def order(signature: Signature) -> tuple[bool, int]:
+        wide = not any(type_.endswith("16") for _, type_ in signature.types if type_[0] == "*")
+        size = 1
+        for _, value in signature.constexprs:
+            size *= value if type(value) is int and value > 1 else 1
+        return wide, size
+
+    return tuple(sorted((s for s in dict.fromkeys(signatures) if holds(s)), key=order))
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """Mutants of functions that the same signatures reach."""
+
+    signatures: tuple[Signature, ...]
+    mutants: tuple[Mutant, ...]
+
+
+@dataclass(slots=True)
+class _Member:
+    """The original (`mutant` is None) or a mutant, and its code as far as it is known."""
+
+    mutant: Mutant | None
+    hashes: list[str] = field(default_factory=list)
+    error: str = ""
+    broken: str = ""
+    seconds: float = 0.0
+
+    def add(self, reply: CompileReply) -> None:
+        self.hashes += reply.hashes
+        self.error = self.error or reply.error
+        self.broken = reply.broken
+        self.seconds += reply.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Members whose code is the same as far as all of it is known; the first leads."""
+
+    signatures: tuple[Signature, ...]
+    members: tuple[_Member, ...]
+
+
+class _Comparison:
+    """Runs the rounds: the first signature for all, then the rest where codes agree."""
+
+    def __init__(
+        self,
+        pool: CompilePool,
+        texts: Mapping[str, str],
+        timeout_s: float,
+        report: OnResult,
+    ) -> None:
+        self._pool = pool
+        self._texts = texts
+        self._timeout_s = timeout_s
+        self._report = report
+
+    def run(self, families: Sequence[_Family]) -> None:
+        originals = [_Member(None) for _ in families]
+        self._compile(
+            (original, family.signatures, Stop.FIRST_SUCCESS, ())
+            for original, family in zip(originals, families, strict=True)
+        )
+        started = []
+        for family, original in zip(families, originals, strict=True):
+            if original.broken or original.hashes[-1] == FAILED:
+                why = original.broken or original.error
+                for mutant in family.mutants:
+                    detail = f"the original does not compile: {why}"
+                    self._report(CodeComparison(mutant.id, CodeVerdict.UNKNOWN, detail))
+                continue
+            # Forms that the original itself does not compile to say nothing.
+            signatures = family.signatures[len(original.hashes) - 1 :]
+            original.hashes[:] = original.hashes[-1:]
+            members = tuple(_Member(mutant) for mutant in family.mutants)
+            started.append((signatures, original, members))
+        self._compile(
+            (member, signatures, Stop.FIRST_SUCCESS, ())
+            for signatures, _, members in started
+            for member in members
+        )
+        groups = [
+            group
+            for signatures, original, members in started
+            for group in self._split(signatures, (original, *members))
+        ]
+        while groups:
+            groups = self._next_round(groups)
+
+    def _split(
+        self, signatures: tuple[Signature, ...], members: tuple[_Member, ...]
+    ) -> list[_Group]:
+        """Report the members that are settled; group the others by the code known so far."""
+        alike: dict[tuple[str, ...], list[_Member]] = defaultdict(list)
+        for member in members:
+            settled = self._settled(signatures, member)
+            if settled is None:
+                alike[tuple(member.hashes)].append(member)
+            else:
+                self._report(settled)
+        groups = []
+        for same in alike.values():
+            if len(same) > 1 and len(same[0].hashes) < len(signatures):
+                groups.append(_Group(signatures, tuple(same)))
+            else:
+                self._conclude(same)
+        return groups
+
+    def _settled(self, signatures: tuple[Signature, ...], member: _Member) -> CodeComparison | None:
+        if member.mutant is None:
+            return None
+        if member.broken:
+            return _comparison(member, CodeVerdict.UNKNOWN, member.broken)
+        failed = member.hashes.count(FAILED)
+        if failed == len(member.hashes) == len(signatures):
+            return _comparison(member, CodeVerdict.UNVIABLE, member.error)
+        if member.hashes[0] == FAILED:
+            detail = f"compiles for some signatures only: {member.error}"
+            return _comparison(member, CodeVerdict.VIABLE, detail)
+        return None
+
+    def _conclude(self, same: Sequence[_Member]) -> None:
+        """All that can be known of these members is: they have one code, or are one member."""
+        first, *others = same
+        if first.mutant is not None:
+            self._report(_comparison(first, CodeVerdict.VIABLE))
+        for member in others:
+            if first.mutant is None:
+                self._report(_comparison(member, CodeVerdict.EQUIVALENT))
+            else:
+                self._report(
+                    _comparison(member, CodeVerdict.DUPLICATE, duplicate_of=first.mutant.id)
+                )
+
+    def _next_round(self, groups: Sequence[_Group]) -> list[_Group]:
+        """Compile each group's leader for the rest, and the others until they differ from it."""
+        self._compile(
+            (group.members[0], _rest(group.members[0], group), Stop.NEVER, ()) for group in groups
+        )
+        whole = [group for group in groups if not group.members[0].broken]
+        self._compile(
+            (
+                member,
+                _rest(member, group),
+                Stop.FIRST_DIFFERENCE,
+                tuple(group.members[0].hashes[len(member.hashes) :]),
+            )
+            for group in whole
+            for member in group.members[1:]
+        )
+        following = []
+        for group in groups:
+            leader = group.members[0]
+            if leader.broken and leader.mutant is None:
+                for member in group.members[1:]:
+                    detail = f"the original could not be compared: {leader.broken}"
+                    self._report(_comparison(member, CodeVerdict.UNKNOWN, detail))
+            else:
+                following += self._split(group.signatures, group.members)
+        return following
+
+    def _compile(
+        self, work: Iterable[tuple[_Member, tuple[Signature, ...], Stop, tuple[str, ...]]]
+    ) -> None:
+        work = [item for item in work if item[1]]
+        requests = [
+            CompileRequest(
+                files=overlay_of(member.mutant, self._texts) if member.mutant else {},
+                signatures=signatures,
+                stop=stop,
+                timeout_s=self._timeout_s,
+                expected=expected,
+            )
+            for member, signatures, stop, expected in work
+        ]
+        for (member, *_), reply in zip(work, self._pool.map(requests), strict=True):
+            member.add(reply)
+
+
+def _rest(member: _Member, group: _Group) -> tuple[Signature, ...]:
+    return group.signatures[len(member.hashes) :]
+
+
+def _comparison(
+    member: _Member, verdict: CodeVerdict, detail: str = "", duplicate_of: str = ""
+) -> CodeComparison:
+    assert member.mutant is not None
+    return CodeComparison(
+        mutant=member.mutant.id,
+        verdict=verdict,
+        detail=detail,
+        duplicate_of=duplicate_of,
+        signatures_compiled=len(member.hashes),
+        seconds=member.seconds,
+    )

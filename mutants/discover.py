@@ -1,0 +1,290 @@
+"""Find kernels in source, without importing it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+
+import libcst as cst
+import msgspec
+
+from gatecert.errors import InternalError
+from gatecert.mutants.names import ModuleNames, dotted, module_names
+from gatecert.mutants.records import Kernel, Launcher, Skip
+from gatecert.operators.facts.kernel import KernelSyntax, ModuleSyntax
+
+_JIT = "triton.jit"
+_TAKES_A_FUNCTION = frozenset({"reduce", "associative_scan"})
+_WRAPPERS = frozenset({"triton.autotune", "triton.heuristics"})
+_FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def find_kernels(module_name: str, path: str, text: str) -> tuple[list[Kernel], list[Skip]]:
+    """Every `@triton.jit` function of a module's text, and what looked like one and is not.
+
+    Sees aliases of `triton.jit`, other decorators stacked on it, `triton.jit(function)` as a
+    call, and functions nested in `if`, `try`, classes and functions. A kernel's `callees` are
+    followed within the module; names of other modules are kept as imported (`link_callees`
+    follows them).
+    """
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        reason = f"not Python that this interpreter can parse: {error.msg}"
+        return [], [Skip(module_name, path, error.lineno or 0, reason)]
+    scan = _scan(module_name, path, tree)
+    counts: dict[str, int] = {}
+    for found in scan.kernels:
+        counts[found.qualname] = counts.get(found.qualname, 0) + 1
+    local = {f.qualname: _references(f.node, scan) for f in scan.kernels}
+    kernels, skips = [], list(scan.skips)
+    for found in scan.kernels:
+        if counts[found.qualname] > 1:
+            reason = "defined more than once; source alone does not say which one is launched"
+            skips.append(Skip(f"{module_name}:{found.qualname}", path, found.node.lineno, reason))
+            continue
+        kernels.append(
+            Kernel(
+                module=module_name,
+                qualname=found.qualname,
+                path=path,
+                line=found.node.lineno,
+                decorators=tuple(ast.unparse(d) for d in found.node.decorator_list),
+                callees=_closure(f"{module_name}:{found.qualname}", module_name, local),
+            )
+        )
+    return kernels, skips
+
+
+def link_callees(kernels: Iterable[Kernel]) -> list[Kernel]:
+    """Follow callees across modules, so that each kernel names all that it calls.
+
+    A name imported from a package that only re-exports it is found where exactly one kernel of
+    that name lies beneath the package. Names that are no kernel are dropped.
+    """
+    kernels = list(kernels)
+    known = {kernel.name: kernel for kernel in kernels}
+    direct = {
+        kernel.name: tuple(
+            home for callee in kernel.callees if (home := _home_of(callee, known)) is not None
+        )
+        for kernel in kernels
+    }
+    return [
+        msgspec.structs.replace(kernel, callees=_reachable(kernel.name, direct))
+        for kernel in kernels
+    ]
+
+
+def find_launchers(module_name: str, path: str, text: str) -> list[Launcher]:
+    """Functions that launch a kernel by `kernel[grid](...)`; an unreadable text has none."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return []
+    scan = _scan(module_name, path, tree)
+    launchers = []
+    for qualname, function in _functions(tree):
+        launched = [
+            name
+            for call in _own_calls(function)
+            if isinstance(call.func, ast.Subscript)
+            and (name := _qualified(call.func.value, scan)) is not None
+        ]
+        if launched:
+            launchers.append(
+                Launcher(
+                    module_name, qualname, path, function.lineno, tuple(dict.fromkeys(launched))
+                )
+            )
+    return launchers
+
+
+def kernel_syntax(module: ModuleSyntax, qualname: str) -> KernelSyntax:
+    """The syntax of one kernel that `find_kernels` found in the same text.
+
+    Raises:
+        InternalError: the text has no function of that name.
+    """
+    tree = ast.parse(module.text)
+    wanted = [node for name, node in _functions(tree) if name == qualname]
+    by_line = {module.line(node): node for node in _cst_functions(module.tree)}
+    if not wanted or wanted[0].lineno not in by_line:
+        raise InternalError(f"no function {qualname!r} in the text that held it before")
+    language = module_names("", False, tree).language()
+    return KernelSyntax(module, by_line[wanted[0].lineno], qualname, language)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    qualname: str
+    node: _FunctionNode
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    names: ModuleNames
+    kernels: tuple[_Found, ...]
+    skips: tuple[Skip, ...]
+    aliases: dict[str, str]
+    """Local names that kernels are known by, when not their own."""
+
+
+def _scan(module_name: str, path: str, tree: ast.Module) -> _Scan:
+    names = module_names(module_name, PurePath(path).name == "__init__.py", tree)
+    functions = list(_functions(tree))
+    by_name = dict(functions)
+    kernels: list[_Found] = []
+    skips: list[Skip] = []
+    for qualname, node in functions:
+        kinds = {kind for d in node.decorator_list if (kind := _decorator(d, names)) is not None}
+        if _JIT in kinds:
+            kernels.append(_Found(qualname, node))
+        else:
+            foreign = sorted(k for k in kinds if k.rpartition(".")[2] == "jit")
+            skips += [
+                Skip(f"{module_name}:{qualname}", path, node.lineno, _why_not(k)) for k in foreign
+            ]
+    aliases: dict[str, str] = {}
+    for target, call in _jit_calls(tree, names):
+        if isinstance(call.args[0], ast.Name) and call.args[0].id in by_name:
+            qualname = call.args[0].id
+            if target:
+                aliases[target] = qualname
+            if all(found.qualname != qualname for found in kernels):
+                kernels.append(_Found(qualname, by_name[qualname]))
+        else:
+            reason = "triton.jit applied to something that is no function of this module"
+            skips.append(
+                Skip(f"{module_name}:{target or '<expression>'}", path, call.lineno, reason)
+            )
+    kernels.sort(key=lambda found: found.node.lineno)
+    return _Scan(names, tuple(kernels), tuple(skips), aliases)
+
+
+def _why_not(decorator: str) -> str:
+    if decorator.startswith("triton.experimental.gluon"):
+        return "a Gluon kernel: the operators know Triton's language only"
+    return f"decorated by {decorator}, which is not triton.jit"
+
+
+def _decorator(node: ast.expr, names: ModuleNames) -> str | None:
+    """Absolute name of a decorator, whether or not it is called."""
+    return names.resolve(node.func if isinstance(node, ast.Call) else node)
+
+
+def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, _FunctionNode]]:
+    """All functions with the qualified names that Python gives them, in order."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, _FunctionNode):
+            yield prefix + node.name, node
+            yield from _functions(node, f"{prefix}{node.name}.<locals>.")
+        elif isinstance(node, ast.ClassDef):
+            yield from _functions(node, f"{prefix}{node.name}.")
+        else:
+            yield from _functions(node, prefix)
+
+
+def _jit_calls(tree: ast.Module, names: ModuleNames) -> Iterator[tuple[str, ast.Call]]:
+    """Calls `triton.jit(f)` with the name that the result is bound to ("" if none)."""
+    targets: dict[int, str] = {}
+    decorators: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            for inner in _unwrapped(node.value, names):
+                targets[id(inner)] = node.targets[0].id
+        elif isinstance(node, _FunctionNode):
+            decorators.update(id(d) for d in node.decorator_list)
+    for node in ast.walk(tree):
+        is_jit = isinstance(node, ast.Call) and names.resolve(node.func) == _JIT
+        if is_jit and isinstance(node, ast.Call) and node.args and id(node) not in decorators:
+            yield targets.get(id(node), ""), node
+
+
+def _unwrapped(node: ast.expr, names: ModuleNames) -> Iterator[ast.expr]:
+    """The expression, and what lies inside `triton.autotune(...)(...)` around it."""
+    yield node
+    wrapped = (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Call)
+        and names.resolve(node.func.func) in _WRAPPERS
+    )
+    if wrapped and isinstance(node, ast.Call) and node.args:
+        yield from _unwrapped(node.args[0], names)
+
+
+def _references(function: _FunctionNode, scan: _Scan) -> tuple[str, ...]:
+    """Kernels that the body calls or hands to a reduction, as `module:qualname`."""
+    found: list[str] = []
+    for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+        callee = (dotted(call.func) or "").rpartition(".")[2]
+        handed = call.args if callee in _TAKES_A_FUNCTION else ()
+        keywords = (k.value for k in call.keywords if k.arg == "combine_fn")
+        for node in (call.func, *handed, *keywords):
+            name = _qualified(node, scan)
+            if name is not None and name not in found:
+                found.append(name)
+    return tuple(found)
+
+
+def _qualified(node: ast.expr, scan: _Scan) -> str | None:
+    """`module:qualname` of a kernel of this module, or of anything imported from elsewhere."""
+    name = dotted(node)
+    if name is None:
+        return None
+    local = scan.aliases.get(name, name)
+    if any(found.qualname == local for found in scan.kernels):
+        return f"{scan.names.module}:{local}"
+    home = scan.names.resolve(node)
+    if home is None or home.partition(".")[0] == "triton" or "." not in home:
+        return None
+    module, _, attribute = home.rpartition(".")
+    return f"{module}:{attribute}"
+
+
+def _closure(start: str, module: str, local: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return _reachable(start, {f"{module}:{name}": calls for name, calls in local.items()})
+
+
+def _reachable(start: str, direct: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    queue = list(direct.get(start, ()))
+    while queue:
+        name = queue.pop(0)
+        if name not in found and name != start:
+            found[name] = None
+            queue += direct.get(name, ())
+    return tuple(found)
+
+
+def _home_of(name: str, known: dict[str, Kernel]) -> str | None:
+    if name in known:
+        return name
+    module, _, qualname = name.partition(":")
+    beneath = [
+        kernel.name
+        for kernel in known.values()
+        if kernel.qualname == qualname and kernel.module.startswith(f"{module}.")
+    ]
+    return beneath[0] if len(beneath) == 1 else None
+
+
+def _own_calls(function: _FunctionNode) -> Iterator[ast.Call]:
+    """Calls in a function's body, not those of functions defined inside it."""
+    queue: list[ast.AST] = list(function.body)
+    while queue:
+        node = queue.pop(0)
+        if isinstance(node, ast.Call):
+            yield node
+        if not isinstance(node, _FunctionNode | ast.ClassDef):
+            queue += ast.iter_child_nodes(node)
+
+
+def _cst_functions(tree: cst.CSTNode) -> Iterator[cst.FunctionDef]:
+    for child in tree.children:
+        if isinstance(child, cst.FunctionDef):
+            yield child
+        if not isinstance(child, cst.BaseExpression):
+            yield from _cst_functions(child)

@@ -1,0 +1,250 @@
+"""Adversaries return what they say, whatever the shape of the entry."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatecert.errors import InternalError
+from gatecert.mutants.adversaries import ADVERSARIES, adversary_candidates, wrap
+from gatecert.mutants.records import CandidateKind
+from tests.mutants.packages import run_python
+
+_MODULE = '''\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _double_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + cols, mask=cols < n, other=0.0)
+    tl.store(y_ptr + cols, 2.0 * x, mask=cols < n)
+
+
+def double(x):
+    y = torch.empty_like(x).fill_(-7.0)
+    _double_kernel[(1,)](x, y, x.numel(), BLOCK=16)
+    return y
+
+
+def both(x):
+    return double(x), None, [double(double(x))]
+
+
+def into(x, y):
+    _double_kernel[(1,)](x, y, x.numel(), BLOCK=16)
+
+
+def in_place(x):
+    into(x, x)
+    return x.view(-1)
+
+
+class Doubler:
+    @staticmethod
+    def fixed(x):
+        return double(x)
+
+    @classmethod
+    def made(cls, x):
+        return double(x)
+
+    def bound(self, x):
+        return double(x)
+'''
+
+_SCRIPT = """
+import json, sys, torch
+sys.path.insert(0, {folder!r})
+import entries
+from gatecert.mutants.adversaries import wrap
+
+def say(value):
+    if isinstance(value, torch.Tensor):
+        return [str(value.dtype).split(".")[1], list(value.shape), value.flatten().tolist()]
+    if isinstance(value, (tuple, list)):
+        return [say(v) for v in value]
+    return value
+
+x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+{body}
+"""
+
+
+def _run(tmp_path: Path, body: str) -> Any:
+    (tmp_path / "entries.py").write_text(_MODULE)
+    result = run_python(_SCRIPT.format(folder=str(tmp_path), body=body))
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+_SHAPE = [2, 3]
+_RIGHT = [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("does_nothing", ["float32", _SHAPE, [-7.0] * 6]),
+        ("returns_zeros", ["float32", _SHAPE, [0.0] * 6]),
+        ("returns_input", ["float32", _SHAPE, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]),
+        ("wrong_shape", ["float32", [1, 2, 3], _RIGHT]),
+        ("wrong_dtype", ["float64", _SHAPE, _RIGHT]),
+    ],
+)
+def test_a_plain_entry_returns_something_else(
+    tmp_path: Path, name: str, expected: list[Any]
+) -> None:
+    said = _run(tmp_path, f"print(json.dumps(say(wrap({name!r}, entries.double)(x))))")
+    assert said == expected
+
+
+def test_nan_is_nan_and_its_shape_is_right(tmp_path: Path) -> None:
+    body = "y = wrap('returns_nan', entries.double)(x); print(json.dumps([y.isnan().all().item(), list(y.shape)]))"
+    assert _run(tmp_path, body) == [True, _SHAPE]
+
+
+def test_every_tensor_of_a_nested_result_is_replaced(tmp_path: Path) -> None:
+    said = _run(tmp_path, "print(json.dumps(say(wrap('returns_zeros', entries.both)(x))))")
+    zeros = ["float32", _SHAPE, [0.0] * 6]
+    assert said == [zeros, None, [zeros]]
+    said = _run(tmp_path, "print(json.dumps(say(wrap('wrong_shape', entries.both)(x))))")
+    assert said[0] == ["float32", [1, 2, 3], _RIGHT]
+    assert said[2][0] == ["float32", [1, 2, 3], [2 * value for value in _RIGHT]]
+
+
+def test_the_last_output_is_returned_one_call_late(tmp_path: Path) -> None:
+    body = """
+f = wrap("returns_last_output", entries.double)
+first, second, third, other = f(x), f(x + 1), f(x), f(x[:1])
+print(json.dumps([say(second), say(third), list(other.shape), first.tolist() == (2 * x).tolist()]))
+"""
+    second, third, other, first_is_right = _run(tmp_path, body)
+    assert second == ["float32", _SHAPE, _RIGHT]
+    assert third == ["float32", _SHAPE, [value + 2 for value in _RIGHT]]
+    assert other == [1, 3]
+    assert not first_is_right
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("does_nothing", [9.0] * 6),
+        ("returns_zeros", [0.0] * 6),
+        ("returns_input", [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+        ("wrong_shape", [2.0, 4.0, 6.0, 2.0, 4.0, 6.0]),
+    ],
+)
+def test_an_argument_written_in_place_gets_something_else(
+    tmp_path: Path, name: str, expected: list[float]
+) -> None:
+    body = f"""
+y = torch.full((2, 3), 9.0)
+result = wrap({name!r}, entries.into)(x, y=y)
+print(json.dumps([result, say(x)[2], say(y)[2]]))
+"""
+    assert _run(tmp_path, body) == [None, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], expected]
+
+
+def test_bits_of_another_dtype_are_written_in_place(tmp_path: Path) -> None:
+    body = """
+y = torch.full((2, 3), 9.0)
+wrap("wrong_dtype", entries.into)(x, y)
+print(json.dumps([say(y)[2], (2 * x).view(torch.int32).float().flatten().tolist()]))
+"""
+    written, bits = _run(tmp_path, body)
+    assert written == bits != _RIGHT
+
+
+def test_a_view_of_what_was_written_in_place_is_returned_as_it_is(tmp_path: Path) -> None:
+    body = """
+y = x.clone()
+result = wrap("returns_zeros", entries.in_place)(y)
+print(json.dumps([say(result), say(y), result.data_ptr() == y.data_ptr()]))
+"""
+    zeros = [0.0] * 6
+    assert _run(tmp_path, body) == [["float32", [6], zeros], ["float32", _SHAPE, zeros], True]
+
+
+def test_freed_memory_yields_what_somebody_left_there(tmp_path: Path) -> None:
+    """A reference of the output's size is freed, and nothing else of that size is around."""
+    body = """
+x = torch.rand(16, 4096)
+entries.double = lambda x: torch.zeros_like(x)
+def free_a_reference():
+    reference = torch.rand(16, 4096) + 5.0
+    return reference.sum().item()
+hits = []
+for _ in range(20):
+    total = free_a_reference()
+    y = wrap("returns_freed_memory", lambda x: x.new_zeros(x.shape))(x)
+    hits.append(abs(y.sum().item() - total) < 1.0)
+print(json.dumps([any(hits), list(y.shape)]))
+"""
+    assert _run(tmp_path, body) == [True, [16, 4096]]
+
+
+def test_poisoned_memory_is_not_taken_for_values(tmp_path: Path) -> None:
+    body = """
+real = torch.empty
+torch.empty = lambda *a, **k: real(*a, **k).fill_(float("nan"))
+empty_like = torch.empty_like
+torch.empty_like = lambda *a, **k: empty_like(*a, **k).fill_(float("nan"))
+y = wrap("returns_freed_memory", entries.double)(x)
+print(json.dumps(y.isnan().all().item()))
+"""
+    assert _run(tmp_path, body) is True
+
+
+def test_launches_work_again_after_an_adversary(tmp_path: Path) -> None:
+    body = "wrap('does_nothing', entries.double)(x); print(json.dumps(say(entries.double(x))))"
+    assert _run(tmp_path, body) == ["float32", _SHAPE, _RIGHT]
+
+
+def test_raises_raises() -> None:
+    with pytest.raises(RuntimeError, match="an adversary that raises"):
+        wrap("raises", len)([1])
+
+
+def test_an_unknown_adversary_is_our_error() -> None:
+    with pytest.raises(InternalError, match="no adversary 'kind'"):
+        wrap("kind", len)
+
+
+@pytest.mark.parametrize("entry", ["double", "Doubler.fixed", "Doubler.made", "Doubler.bound"])
+def test_candidates_replace_the_entry_on_import(tmp_path: Path, entry: str) -> None:
+    path = tmp_path / "entries.py"
+    candidates = adversary_candidates("double", f"entries:{entry}", str(path), _MODULE)
+    assert [c.id for c in candidates] == [f"double/adversary/{name}" for name in ADVERSARIES]
+    assert {c.kind for c in candidates} == {CandidateKind.ADVERSARY}
+    zeros = next(c for c in candidates if c.id.endswith("returns_zeros"))
+    assert zeros.detail == ADVERSARIES["returns_zeros"]
+    call = "entries.Doubler().bound(x)" if entry.endswith("bound") else f"entries.{entry}(x)"
+    path.write_text(_MODULE)
+    script = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+from gatecert.mutants.overlay import install_overlay, overlay_proof
+install_overlay({zeros.files!r})
+import torch, entries
+x = torch.ones(2, 3)
+print({call}.sum().item(), overlay_proof({zeros.files!r}))
+"""
+    result = run_python(script)
+    assert result.stdout == "0.0 []\n", result.stderr
+
+
+def test_an_entry_that_is_not_there_is_our_error(tmp_path: Path) -> None:
+    body = """
+from gatecert.mutants.adversaries import install
+try:
+    install(vars(entries), "gone", "raises")
+except Exception as error:
+    print(json.dumps([type(error).__name__, str(error)]))
+"""
+    assert _run(tmp_path, body) == ["InternalError", "the entry's module has no 'gone'"]

@@ -1,0 +1,178 @@
+"""An overlay replaces what is imported, everywhere Triton looks, and nothing on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.packages import fingerprint, run_python, write_package
+
+_RUN = """
+import os, sys
+from pathlib import Path
+from gatecert.mutants.overlay import install_overlay, overlay_proof
+
+def child():
+    path = Path({path!r})
+    files = {{str(path): path.read_text().replace({old!r}, {new!r})}}
+    {before}
+    install_overlay(files)
+    {after}
+    import torch
+    from acme.kernels import sum_squares
+    print(sum_squares(torch.full((2, 70), 2.0)).tolist(), overlay_proof(files))
+    sys.stdout.flush()
+
+pid = os.fork()
+if pid == 0:
+    code = 1
+    try:
+        child()
+        code = 0
+    except BaseException as error:
+        print(f"{{type(error).__name__}}: {{error}}", flush=True)
+    finally:
+        os._exit(code)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+def _run(
+    package: Path,
+    *,
+    file: str = "kernels.py",
+    old: str = "* 1.0",
+    new: str = "* 10.0",
+    before: str = "pass",
+    after: str = "pass",
+) -> str:
+    script = _RUN.format(path=str(package / file), old=old, new=new, before=before, after=after)
+    result = run_python(script, package.parent)
+    return (result.stdout + result.stderr).strip()
+
+
+def test_the_interpreter_runs_the_overlaid_kernel_and_the_tree_stays_as_it_was(
+    tmp_path: Path,
+) -> None:
+    package = write_package(tmp_path)
+    before = fingerprint(tmp_path)
+    assert _run(package, new="* 1.0") == "[280.0, 280.0] []"
+    assert _run(package) == "[2800.0, 2800.0] []"
+    assert fingerprint(tmp_path) == before
+
+
+def test_an_overlaid_device_function_reaches_its_caller_in_another_module(tmp_path: Path) -> None:
+    package = write_package(tmp_path)
+    assert _run(
+        package, file="helpers.py", old="x * x", new="x + x"
+    ) == "[280.0, 280.0] []".replace("280.0", str(70 * 4.0))
+    assert _run(package, file="helpers.py", old="x * x", new="x") == "[140.0, 140.0] []"
+
+
+def test_namespace_packages_are_overlaid(tmp_path: Path) -> None:
+    package = write_package(tmp_path, namespace=True)
+    assert _run(package) == "[2800.0, 2800.0] []"
+
+
+def test_a_path_through_a_symbolic_link_is_overlaid(tmp_path: Path) -> None:
+    package = write_package(tmp_path / "real")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert _run(tmp_path / "link" / "acme") == "[2800.0, 2800.0] []"
+    assert package.is_dir()
+
+
+def test_a_finder_that_alone_knows_the_package_is_asked(tmp_path: Path) -> None:
+    package = write_package(tmp_path / "src")
+    editable = (
+        "import importlib.util as u; sys.path.remove(str(path.parent.parent)); "
+        "sys.meta_path.append(type('Editable', (), {'find_spec': staticmethod("
+        "lambda name, path=None, target=None: u.spec_from_file_location('acme', "
+        f"'{package}/__init__.py') if name == 'acme' else None)}}))"
+    )
+    assert _run(package, before=editable) == "[2800.0, 2800.0] []"
+
+
+def test_a_module_loaded_by_its_file_is_overlaid(tmp_path: Path) -> None:
+    package = write_package(tmp_path)
+    by_file = (
+        "import importlib.util as u, acme; "
+        "spec = u.spec_from_file_location('acme.kernels', str(path)); "
+        "module = u.module_from_spec(spec); sys.modules['acme.kernels'] = module; "
+        "spec.loader.exec_module(module)"
+    )
+    assert _run(package, after=by_file) == "[2800.0, 2800.0] []"
+
+
+def test_a_finder_put_in_front_later_does_not_win(tmp_path: Path) -> None:
+    package = write_package(tmp_path)
+    in_front = (
+        "import importlib.machinery as m; sys.meta_path.insert(0, type('Front', (), "
+        "{'find_spec': staticmethod(m.PathFinder.find_spec)}))"
+    )
+    assert _run(package, after=in_front) == "[2800.0, 2800.0] []"
+
+
+def test_stale_byte_code_is_not_used(tmp_path: Path) -> None:
+    package = write_package(tmp_path)
+    compiled = run_python(f"import compileall; compileall.compile_dir({str(package)!r})")
+    assert compiled.returncode == 0
+    before = fingerprint(tmp_path)
+    assert any(name.endswith(".pyc") for name in before)
+    assert _run(package) == "[2800.0, 2800.0] []"
+    assert fingerprint(tmp_path) == before
+
+
+def test_a_target_that_was_imported_before_is_refused(tmp_path: Path) -> None:
+    package = write_package(tmp_path)
+    said = _run(package, before="import acme.kernels")
+    assert said == "InternalError: acme.kernels was imported before its overlay was installed"
+
+
+def test_a_second_overlay_is_refused(tmp_path: Path) -> None:
+    package = write_package(tmp_path)
+    said = _run(package, after="install_overlay(files)")
+    assert said == "InternalError: an overlay is already installed in this process"
+
+
+@pytest.mark.parametrize(
+    ("after", "why"),
+    [
+        ("files[str(path.parent / 'other.py')] = ''", "never imported"),
+        ("files[str(path)] += '# more'", "another text"),
+    ],
+)
+def test_what_was_not_imported_with_its_text_is_named(tmp_path: Path, after: str, why: str) -> None:
+    package = write_package(tmp_path)
+    name = "other.py" if why == "never imported" else "kernels.py"
+    assert _run(package, after=after) == f"[2800.0, 2800.0] ['{package / name}']"
+
+
+def test_lost_source_lines_void_the_proof(tmp_path: Path) -> None:
+    package = write_package(tmp_path)
+    clear = "import linecache, acme.kernels; linecache.clearcache()"
+    assert _run(package, after=clear).endswith(f"['{package / 'kernels.py'}']")
+
+
+def test_kernels_in_a_test_module_are_overlaid_under_pytest(tmp_path: Path) -> None:
+    write_package(tmp_path)
+    test_file = tmp_path / "test_inline.py"
+    test_file.write_text(
+        (tmp_path / "acme" / "kernels.py").read_text().replace("from .helpers", "from acme.helpers")
+        + "\n\ndef test_it():\n    assert sum_squares(torch.ones(1, 3)).tolist() == [3.0]\n"
+    )
+    script = f"""
+import pytest
+from pathlib import Path
+from gatecert.mutants.overlay import install_overlay, overlay_proof
+path = Path({str(test_file)!r})
+files = {{str(path): path.read_text().replace("* 1.0", "* 10.0")}}
+install_overlay(files)
+code = pytest.main([str(path), "-q", "-p", "no:cacheprovider", "--tb=line", *MODE])
+print("exit", int(code), overlay_proof(files))
+"""
+    for mode in ([], ["--import-mode=importlib"]):
+        result = run_python(script.replace("MODE", repr(mode)), tmp_path, cwd=tmp_path)
+        assert "exit 1 []" in result.stdout, result.stdout + result.stderr
+        assert "1 failed" in result.stdout
+    assert not list(tmp_path.rglob("__pycache__"))
