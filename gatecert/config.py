@@ -116,9 +116,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: not valid TOML: {error}") from None
 
 
-def _subject(
-    path: Path, name: str, table: SubjectTable, import_paths: tuple[str, ...]
-) -> Subject:
+def _subject(path: Path, name: str, table: SubjectTable, import_paths: tuple[str, ...]) -> Subject:
     where = f"{path}: subject.{name}"
     if ":" not in table.entry:
         raise UsageError(f"{where}.entry: write it as 'package.module:function'")
@@ -133,9 +131,9 @@ def _subject(
             "bfloat16, tf32"
         )
     return Subject(
-        name=name, import_paths=import_paths, **{
-            field: getattr(table, field) for field in SubjectTable.__struct_fields__
-        }
+        name=name,
+        import_paths=import_paths,
+        **{field: getattr(table, field) for field in SubjectTable.__struct_fields__},
     )
 
 

@@ -47,7 +47,9 @@ class Store:
             self._db.executescript(_SCHEMA)
             found = self._get_meta("schema")
         except sqlite3.DatabaseError as error:
-            raise EnvironmentFailure(f"{path}: {error}; remove it or choose another --out") from None
+            raise EnvironmentFailure(
+                f"{path}: {error}; remove it or choose another --out"
+            ) from None
         if found is None:
             self._set_meta("schema", str(SCHEMA_VERSION))
         elif found != str(SCHEMA_VERSION):

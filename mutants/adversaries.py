@@ -97,7 +97,12 @@ def wrap(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         return _raise
     if name == "does_nothing":
         return _silenced(original)
-    return _Adversary(original, _SUBSTITUTES[name]())
+    adversary = _Adversary(original, _SUBSTITUTES[name]())
+
+    def substituted(*args: Any, **kwargs: Any) -> Any:
+        return adversary(*args, **kwargs)
+
+    return substituted  # a function, so that it binds as a method does
 
 
 def _raise(*_: Any, **__: Any) -> Any:
@@ -136,6 +141,9 @@ class _Adversary:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         import torch
 
+        # First of all, so that its outputs get the memory that was freed last.
+        with _no_launches():
+            blank = self._original(*args, **kwargs)
         places = {f"argument {i}": arg for i, arg in enumerate(args)} | kwargs
         inputs = {p: a for p, a in places.items() if isinstance(a, torch.Tensor)}
         before = {place: tensor.detach().clone() for place, tensor in inputs.items()}
@@ -146,10 +154,6 @@ class _Adversary:
                 answers.append(self._call_on_copies(args, kwargs, before))
             return answers[0]
 
-        with _no_launches():
-            blank = self._original(*args, **kwargs)
-        for place, tensor in inputs.items():
-            _restore(tensor, before[place])
         if not _has_tensors(blank) or _returns_argument(blank, inputs):
             self._written |= set(right()[1])
         for place in sorted(self._written & set(inputs)):
@@ -157,7 +161,7 @@ class _Adversary:
                 place, inputs[place], partial(_written, right, before, place),
                 tuple(t for p, t in inputs.items() if p not in self._written), True,
             )  # fmt: skip
-            _restore(inputs[place], _fitted(self._substitute(output), inputs[place]))
+            _overwrite(inputs[place], self._substitute(output))
         return self._result(blank, partial(_part, right, 0), inputs, "result")
 
     def _result(
@@ -251,7 +255,7 @@ class _LastOutput:
 
 
 def _freed_memory(output: _Output) -> Any:
-    """Allocate blocks of the output's size until one holds values that look computed.
+    """The launcher's own output, or the first block of its size whose values look computed.
 
     Blocks that do not are held, so that each allocation gets another one; double precision is
     tried too, where references are kept.
@@ -259,27 +263,33 @@ def _freed_memory(output: _Output) -> Any:
     import torch
 
     blank = output.blank
+    if not output.in_place and _looks_computed(blank):
+        return blank
     held = []
     for dtype in dict.fromkeys((blank.dtype, torch.float64)):
         for _ in range(_BLOCKS_TO_TRY):
             block = torch.empty(blank.shape, dtype=dtype, device=blank.device)
             if _looks_computed(block):
-                return block.clone().to(blank.dtype)
+                return block.to(blank.dtype)
             held.append(block)
     return torch.empty_like(blank)
 
 
 def _looks_computed(block: Any) -> bool:
+    """Nearly all values finite, of moderate size and different from one another.
+
+    Not all: an allocator may have written a few bytes of its own into the freed block.
+    """
     import torch
 
     if block.numel() == 0:
         return True
     sample = block.flatten()[:_SAMPLE].to(torch.float64)
-    if not bool(torch.isfinite(sample).all()):
+    moderate = sample[sample.isfinite() & (sample.abs() < _PLAUSIBLE_MAGNITUDE)]
+    if moderate.numel() < 0.99 * sample.numel() - 4 or moderate.numel() == 0:
         return False
-    largest = float(sample.abs().max())
-    varied = sample.numel() < 4 or sample.unique().numel() > sample.numel() // 4
-    return 1e-6 < largest < _PLAUSIBLE_MAGNITUDE and varied
+    varied = sample.numel() < 4 or moderate.unique().numel() > sample.numel() // 4
+    return bool(varied and moderate.abs().max() > 1e-6)
 
 
 def _wrong_shape(output: _Output) -> Any:
@@ -360,20 +370,12 @@ def _copy_of(tensor: Any) -> Any:
     return tensor.detach().clone().requires_grad_(tensor.requires_grad)
 
 
-def _restore(tensor: Any, values: Any) -> None:
+def _overwrite(tensor: Any, values: Any) -> None:
+    """Write values into an argument; those whose shape does not fit are not written."""
     import torch
 
-    with torch.no_grad():
-        if not _same_bits(tensor, values):
-            tensor.copy_(values)
-
-
-def _fitted(values: Any, like: Any) -> Any:
-    """Values that can be copied into `like`; `like` itself where they cannot."""
-    try:
-        return values.expand(like.shape)
-    except RuntimeError:
-        return like
+    with torch.no_grad(), contextlib.suppress(RuntimeError):
+        tensor.copy_(values.expand(tensor.shape))
 
 
 def _same_bits(left: Any, right: Any) -> bool:

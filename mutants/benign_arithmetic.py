@@ -112,7 +112,7 @@ def regrouped_products(flow: Dataflow) -> list[Edit]:
             continue
         if not isinstance(inner.operator, cst.Multiply) or not _may_swap(flow, typing, node):
             continue
-        if _is_widened(flow, node) and _is_tensor(flow, flow.resolve(inner.right)):
+        if _is_widened(flow, node) and _is_operand(flow, inner.right):
             start, end = module.span(inner.right)[0], module.span(node.right)[1]
             edits += (Edit(start, start, "("), Edit(end, end, ")"))
             done = end
@@ -155,12 +155,15 @@ def _may_swap(flow: Dataflow, typing: Typing, node: cst.BinaryOperation) -> bool
         return False
     if flow.sinks(node) & _NEVER_COMMUTED or not flow.reaches_output(node):
         return False
-    right = flow.resolve(node.right)
-    return isinstance(right, cst.BaseNumber) or _is_tensor(flow, right)
+    return _is_operand(flow, node.right)
 
 
-def _is_tensor(flow: Dataflow, node: cst.CSTNode) -> bool:
-    return any(flow.call_name(n) in _TENSORS for n in (node, *flow.backward(node)))
+def _is_operand(flow: Dataflow, node: cst.CSTNode) -> bool:
+    """Whether the value is a number or surely a tensor."""
+    node = flow.resolve(node)
+    return isinstance(node, cst.BaseNumber) or any(
+        flow.call_name(n) in _TENSORS for n in (node, *flow.backward(node))
+    )
 
 
 def _is_language_function(flow: Dataflow, call: cst.Call, name: str) -> bool:

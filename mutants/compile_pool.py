@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import subprocess
 import sys
@@ -14,7 +15,6 @@ from queue import SimpleQueue
 
 import msgspec
 
-import gatecert
 from gatecert.errors import EnvironmentFailure
 from gatecert.mutants.compile_protocol import (
     CompileReply,
@@ -102,7 +102,9 @@ def _environment(folder: str) -> dict[str, str]:
     """Compile for real, into a private cache, without line numbers in the code."""
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
     environment.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
-    home = Path(gatecert.__file__).parent.parent
+    package = importlib.util.find_spec("gatecert")
+    assert package is not None and package.origin is not None
+    home = Path(package.origin).parent.parent
     known = environment.get("PYTHONPATH")
     return environment | {
         "TRITON_CACHE_DIR": str(Path(folder) / "cache"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from gatecert.gates.config import GateConfig
 from gatecert.lanes.records import Launch
 from gatecert.mutants.adversaries import adversary_candidates
 from gatecert.mutants.benign import benign_rewrites
-from gatecert.mutants.discover import find_kernels
+from gatecert.mutants.discover import find_kernels, link_callees
 from gatecert.mutants.plant import plant
 from gatecert.mutants.records import Kernel, Mutant, Signature, Skip
 from gatecert.operators.records import Operator
@@ -63,15 +64,14 @@ def plan_subject(
 ) -> PlannedSubject:
     """Discover the launched kernels and all they call, plant, rewrite, add adversaries."""
     launched = {launch.kernel for launch in probed.launches}
-    texts = {
-        path: Path(path).read_text(encoding="utf-8") for path in set(probed.modules.values())
-    }
+    texts = {path: Path(path).read_text(encoding="utf-8") for path in set(probed.modules.values())}
     found: dict[str, Kernel] = {}
     skips: list[Skip] = []
     for module, path in probed.modules.items():
         kernels, skipped = find_kernels(module, path, texts[path])
         found.update({kernel.name: kernel for kernel in kernels})
         skips += skipped
+    found = {kernel.name: kernel for kernel in link_callees(found.values())}
     wanted = _with_callees(launched, found)
     if subject.kernels:
         unknown = [n for n in subject.kernels if not any(_named(k, n) for k in wanted)]
@@ -99,7 +99,7 @@ def plan_subject(
         subject=with_blocks(subject, probed.launches),
         kernels=tuple(wanted),
         skipped=tuple(skips),
-        mutants=tuple(mutants),
+        mutants=tuple(_with_distinct_ids(mutants)),
         controls=tuple(benign_rewrites(subject.name, wanted, texts)),
         adversaries=tuple(
             adversary_candidates(subject.name, subject.entry, probed.entry_path, entry_text)
@@ -159,6 +159,18 @@ def _with_callees(launched: Iterable[str], found: dict[str, Kernel]) -> list[Ker
     for name in tuple(names):
         names.update(dict.fromkeys(c for c in found[name].callees if c in found))
     return [found[name] for name in names]
+
+
+def _with_distinct_ids(mutants: list[Mutant]) -> Iterator[Mutant]:
+    """Functions of one name in two modules get the module's name into their ids."""
+    uses = Counter(mutant.id for mutant in mutants)
+    for mutant in mutants:
+        if uses[mutant.id] == 1:
+            yield mutant
+        else:
+            full = f"/{mutant.module}.{mutant.kernel}/"
+            new_id = mutant.id.replace(f"/{mutant.kernel}/", full, 1)
+            yield msgspec.structs.replace(mutant, id=new_id)
 
 
 def _named(kernel: Kernel, name: str) -> bool:

@@ -40,9 +40,7 @@ def plan_campaign(
         started = time.monotonic()
         try:
             probed = ask_probe(pool, ProbeRequest(subject, plan.gates[0], plan.seed))
-            planned = plan_subject(
-                subject, probed, plan.operators, time.monotonic() - started
-            )
+            planned = plan_subject(subject, probed, plan.operators, time.monotonic() - started)
         except GatecertError as error:
             if error.exit_code is not ExitCode.ENVIRONMENT_FAILED:
                 raise
@@ -74,9 +72,7 @@ def run_campaign(plan: Plan, store: Store, progress: Progress) -> Run:
         with clock.part("compile"):
             comparisons = _compare(plan, planned, progress)
         with clock.part("judge"):
-            verdicts, interrupted = _judge(
-                plan, planned, comparisons, pool, store, progress, clock
-            )
+            verdicts, interrupted = _judge(plan, planned, comparisons, pool, store, progress, clock)
     runs = tuple(
         msgspec.structs.replace(
             subject.run,
@@ -99,9 +95,7 @@ def run_campaign(plan: Plan, store: Store, progress: Progress) -> Run:
     )
 
 
-def _select(
-    plan: Plan, planned: Sequence[PlannedSubject]
-) -> tuple[PlannedSubject, ...]:
+def _select(plan: Plan, planned: Sequence[PlannedSubject]) -> tuple[PlannedSubject, ...]:
     """Keep what `--only` names; an id that names nothing is an error."""
     if not plan.only:
         if not any(subject.run.mutants for subject in planned):
@@ -115,9 +109,7 @@ def _select(
     ids = {mutant.id for subject in planned for mutant in subject.run.mutants}
     unknown = [wanted for wanted in plan.only if wanted not in ids]
     if unknown:
-        raise UsageError(
-            f"no mutant {unknown[0]!r}; `gatecert mutants list` prints the ids"
-        )
+        raise UsageError(f"no mutant {unknown[0]!r}; `gatecert mutants list` prints the ids")
     kept = []
     for subject in planned:
         mutants = tuple(m for m in subject.run.mutants if m.id in plan.only)

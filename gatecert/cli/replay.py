@@ -14,7 +14,7 @@ import msgspec
 
 from gatecert.cli import options
 from gatecert.gates.records import GateOutcome, Verdict
-from gatecert.mutants.records import Candidate, CandidateKind
+from gatecert.mutants.records import Candidate
 from gatecert.subjects import Subject
 
 if TYPE_CHECKING:

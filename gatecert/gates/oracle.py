@@ -23,6 +23,7 @@ from gatecert.oracle.tolerance import RoundingInterval
 from gatecert.subjects import Subject, load_entry
 
 _REPEAT_EVERY = 4
+_DEFAULT_COMPARATOR = RoundingInterval()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class OracleGate:
 
     name: str = "oracle"
     strategy: str = "certify"
-    comparator: Comparator = RoundingInterval()
+    comparator: Comparator = _DEFAULT_COMPARATOR
 
     def applies_to(self, subject: Subject) -> str | None:
         """It needs an operation, for its schema and reference."""

@@ -12,7 +12,8 @@ class Launch(msgspec.Struct, frozen=True):
 
     `kernel` is `module:qualname`. `types` maps runtime parameters to Triton types (`*fp32`,
     `i32`, `i64`, `fp32`, `u1`, ...); `constexprs` maps the others to JSON-able values (a dtype is
-    `"dtype:fp16"`, a callee `"fn:module:qualname"`). `integers` are the runtime integers.
+    `"dtype:fp16"`, a callee `"fn:module:qualname"`, an infinity
+    `"float:inf"`). `integers` are the runtime integers.
     """
 
     kernel: str

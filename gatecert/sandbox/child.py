@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 _LOG_TAIL_BYTES = 4000
 _PR_SET_PDEATHSIG = 1
@@ -72,13 +73,7 @@ def run_in_child(
         text = log.read().decode("utf-8", "replace")
     answer = b"".join(chunks)
     complete = answer.endswith(b"\n")
-    end = (
-        ChildEnd.ANSWERED
-        if complete
-        else ChildEnd.TIMEOUT
-        if timed_out
-        else ChildEnd.DIED
-    )
+    end = ChildEnd.ANSWERED if complete else ChildEnd.TIMEOUT if timed_out else ChildEnd.DIED
     number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     return ChildResult(end, answer, text, number, time.monotonic() - started)
 
@@ -116,15 +111,12 @@ def _end(pid: int) -> int:
     return os.waitpid(pid, 0)[1]
 
 
-def _be_the_child(
-    work: Callable[[], bytes], write_end: int, log: int, memory_bytes: int
-) -> None:
+def _be_the_child(work: Callable[[], bytes], write_end: int, log: int, memory_bytes: int) -> None:
     code = 1
     try:
         os.setsid()
         die_with_parent()
-        with open(os.devnull, "rb") as nothing:
-            os.dup2(nothing.fileno(), 0)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(log, 1)
         os.dup2(log, 2)
         if memory_bytes:
@@ -141,7 +133,7 @@ def _be_the_child(
 
 
 def _limit_memory(extra_bytes: int) -> None:
-    with open("/proc/self/statm", encoding="ascii") as statm:
-        used = int(statm.read().split()[0]) * resource.getpagesize()
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    used = pages * resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (used + extra_bytes, hard))

@@ -44,13 +44,9 @@ def probe(request: ProbeRequest) -> Probed | Failed:
     )
 
 
-def _launches_of_entry(
-    subject: Subject, operation: Operation, seed: int
-) -> Iterator[Launch]:
+def _launches_of_entry(subject: Subject, operation: Operation, seed: int) -> Iterator[Launch]:
     entry = load_entry(subject)
-    cases = domain_cases(
-        operation, dtypes=subject.dtypes, extra_dims=subject.dims, seed=seed
-    )
+    cases = domain_cases(operation, dtypes=subject.dtypes, extra_dims=subject.dims, seed=seed)
     for dtype in subject.dtypes:
         first = next(case for case in cases if case.dtype == dtype)
         with interpreter.recording() as seen, interpreter.guarded(GuardPolicy.STRICT):

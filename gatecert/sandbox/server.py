@@ -82,9 +82,7 @@ def _limit(limits: Limits, baseline_s: float) -> float:
     return max(limits.minimum_s, limits.factor * baseline_s)
 
 
-def _judge(
-    request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s: float
-) -> Verdict:
+def _judge(request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s: float) -> Verdict:
     """Fork, overlay, judge; what went wrong on the way is in the verdict."""
     candidate = task.candidate
     files = candidate.files if request.overlay else {}
@@ -103,9 +101,7 @@ def _judge(
             )
         return msgspec.json.encode(verdict)
 
-    result = run_in_child(
-        work, timeout_s=timeout_s, memory_bytes=request.limits.memory_bytes
-    )
+    result = run_in_child(work, timeout_s=timeout_s, memory_bytes=request.limits.memory_bytes)
     if result.end is ChildEnd.ANSWERED:
         verdict = msgspec.json.decode(result.answer, type=Verdict)
         return msgspec.structs.replace(verdict, gate=task.gate, duration_s=result.seconds)

@@ -51,7 +51,7 @@ def _warm_up() -> None:
     from gatecert.lanes import interpreter
 
     interpreter.activate()
-    import gatecert.gates.registry  # noqa: F401  (imports what every gate needs)
+    import gatecert.gates.registry
     import gatecert.sandbox.server  # noqa: F401
 
     gc.collect()
@@ -65,8 +65,7 @@ def _serve(line: bytes, events: BinaryIO) -> None:
     try:
         die_with_parent()
         sys.stdin.close()
-        with open(os.devnull, "rb") as nothing:
-            os.dup2(nothing.fileno(), 0)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         try:
             serve(decode_request(line), lambda event: _say(events, event))
         except GatecertError as error:

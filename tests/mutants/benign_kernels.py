@@ -11,7 +11,9 @@ CHUNK = 16
 
 """
 
-ROWS = HEADER + '''\
+ROWS = (
+    HEADER
+    + """\
 @triton.jit
 def _rows_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     lanes = tl.arange(0, BLOCK)
@@ -30,9 +32,12 @@ def rows(x):
     y = torch.empty(x.shape[0])
     _rows_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=BLOCK)
     return y
-'''
+"""
+)
 
-TILES = HEADER + '''\
+TILES = (
+    HEADER
+    + """\
 @triton.jit
 def _tiles_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -44,4 +49,5 @@ def tiles(x):
     y = torch.empty_like(x)
     _tiles_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, y, x.numel(), BLOCK=BLOCK)
     return y
-'''
+"""
+)

@@ -13,7 +13,7 @@ from gatecert.mutants.adversaries import ADVERSARIES, adversary_candidates, wrap
 from gatecert.mutants.records import CandidateKind
 from tests.mutants.packages import run_python
 
-_MODULE = '''\
+_MODULE = """\
 import torch
 import triton
 import triton.language as tl
@@ -56,7 +56,7 @@ class Doubler:
 
     def bound(self, x):
         return double(x)
-'''
+"""
 
 _SCRIPT = """
 import json, sys, torch
@@ -105,7 +105,10 @@ def test_a_plain_entry_returns_something_else(
 
 
 def test_nan_is_nan_and_its_shape_is_right(tmp_path: Path) -> None:
-    body = "y = wrap('returns_nan', entries.double)(x); print(json.dumps([y.isnan().all().item(), list(y.shape)]))"
+    body = """
+y = wrap("returns_nan", entries.double)(x)
+print(json.dumps([y.isnan().all().item(), list(y.shape)]))
+"""
     assert _run(tmp_path, body) == [True, _SHAPE]
 
 
@@ -172,21 +175,18 @@ print(json.dumps([say(result), say(y), result.data_ptr() == y.data_ptr()]))
 
 
 def test_freed_memory_yields_what_somebody_left_there(tmp_path: Path) -> None:
-    """A reference of the output's size is freed, and nothing else of that size is around."""
     body = """
 x = torch.rand(16, 4096)
-entries.double = lambda x: torch.zeros_like(x)
-def free_a_reference():
-    reference = torch.rand(16, 4096) + 5.0
-    return reference.sum().item()
-hits = []
+f = wrap("returns_freed_memory", lambda x: x.new_empty(x.shape))
+def leave_a_reference():
+    return torch.rand(16, 4096).tolist()
+shares = []
 for _ in range(20):
-    total = free_a_reference()
-    y = wrap("returns_freed_memory", lambda x: x.new_zeros(x.shape))(x)
-    hits.append(abs(y.sum().item() - total) < 1.0)
-print(json.dumps([any(hits), list(y.shape)]))
+    reference = torch.tensor(leave_a_reference(), dtype=torch.float64)
+    shares.append((f(x).double() == reference).double().mean().item())
+print(json.dumps(max(shares)))
 """
-    assert _run(tmp_path, body) == [True, [16, 4096]]
+    assert _run(tmp_path, body) > 0.99
 
 
 def test_poisoned_memory_is_not_taken_for_values(tmp_path: Path) -> None:

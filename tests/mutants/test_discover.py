@@ -27,7 +27,10 @@ def _names(text: str, module: str = "acme.kernels", path: str = "kernels.py") ->
         ("import triton\njit = triton.jit", "jit"),
         ("import triton", "triton.jit(do_not_specialize=['n'])"),
         ("import triton", "triton.heuristics({})\n@triton.jit"),
-        ("import triton", "triton.autotune(configs=[], key=[])\n@triton.heuristics({})\n@triton.jit"),
+        (
+            "import triton",
+            "triton.autotune(configs=[], key=[])\n@triton.heuristics({})\n@triton.jit",
+        ),
         ("import triton\nfrom lib import entry", "entry()\n@triton.jit"),
     ],
 )

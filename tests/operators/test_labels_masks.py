@@ -285,9 +285,9 @@ def test_a_causal_mask_hides_keys_past_the_end() -> None:
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        # A maximum takes 0 for its sentinel only where all values are negative.
+        # A maximum takes the wrong padding only where all values are negative.
         ("tl.max(x, axis=0)", ("zero", VALUES, "all_negative+tail")),
-        ("tl.max(tl.exp(x), axis=0)", ("zero", VALUES, "tail")),
+        ("tl.max(tl.exp(x), axis=0)", ("zero", VALUES, "all_negative+tail")),
         ("tl.sum(tl.exp(x), axis=0)", ("zero", VALUES, "tail")),
         ("tl.sum(tl.where(offs < n, x, 0.0), axis=0)", None),
     ],

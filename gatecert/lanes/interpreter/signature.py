@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -204,6 +205,8 @@ def _constexpr(value: Any) -> Constexpr:
         while not inspect.isfunction(inner):
             inner = inner.fn
         return f"fn:{name_of(inner)}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float:{value}"  # JSON has no infinity
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     return f"repr:{value!r}"
