@@ -65,10 +65,11 @@ class Verdict(msgspec.Struct, frozen=True):
     """What one gate said of one candidate: a value, never an exception.
 
     `case` names the deciding case: the first failing one, or where nothing failed the closest
-    call, with its `worst` element. `launches` counts kernel launches. `loaded` says
-    that the overlay's text is what the process really imported: without that proof nothing
-    counts. `findings` are what the guards saw; only the oracle lets them decide. `bits` hashes all outputs (for
-    telling controls apart). `margin` is the largest error/allowance among the cases passed.
+    call, with its `worst` element. `launches` counts kernel launches. `loaded` says that the
+    overlay's text is what the process really imported: without that proof nothing counts.
+    `findings` are what the guards saw; only the oracle lets them decide. `bits` hashes all
+    outputs (for telling controls apart). `margin` is the largest error/allowance among the
+    cases passed.
     """
 
     candidate: str

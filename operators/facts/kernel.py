@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -13,6 +14,8 @@ from libcst.metadata import (
     PositionProvider,
     WhitespaceInclusivePositionProvider,
 )
+
+_LINE_ENDING = re.compile(r"\r\n?|\n")  # as Python has it: a form feed ends no line
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +71,7 @@ def parse_module(text: str) -> ModuleSyntax:
     """Parse a module's text; raises `libcst.ParserSyntaxError` where it is not Python."""
     wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
     starts = [0]
-    for line in text.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
+    starts += [ending.end() for ending in _LINE_ENDING.finditer(text)]
     return ModuleSyntax(
         text=text,
         tree=wrapper.module,
