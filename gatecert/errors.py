@@ -36,6 +36,10 @@ class ExitCode(enum.IntEnum):
     """gatecert contradicts itself: please report it."""
 
 
+INTERRUPTED = 130
+"""128 + SIGINT, as shells have it: no result, so not in `ExitCode`."""
+
+
 class GatecertError(Exception):
     """Root of the tree; `exit_code` is what the command line returns."""
 

@@ -10,10 +10,7 @@ from collections.abc import Sequence
 import click
 
 import gatecert
-from gatecert.errors import ExitCode, GatecertError
-
-INTERRUPTED = 130
-"""128 + SIGINT, as shells have it: not a result, so not in `ExitCode`."""
+from gatecert.errors import INTERRUPTED, ExitCode, GatecertError
 
 COMMANDS = (
     "certify",

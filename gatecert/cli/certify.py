@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gatecert.cli import options
+from gatecert.errors import INTERRUPTED
 
 if TYPE_CHECKING:
     from gatecert.campaign.plan import Plan
@@ -75,9 +76,12 @@ def command(
     write_file(out / names[0], render_json(certificate))
     write_file(out / names[1], render_markdown(certificate))
     _print(certificate, as_json)
-    for line in unmet(certificate, config.require):
+    for line in () if run.interrupted else unmet(certificate, config.require):
         say(f"requirement not met: {line}")
     say(f"certificate: {out / names[0]}; report: {out / names[1]}")
+    if run.interrupted:
+        say("interrupted: the figures are partial; the same command goes on where it stopped")
+        return INTERRUPTED
     return int(exit_code(certificate, config.require))
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from gatecert.store import Store
@@ -29,7 +32,8 @@ def test_ctrl_c_keeps_verdicts_and_leaves_no_process(tmp_path: Path) -> None:
         text=True,
         start_new_session=True,
     )
-    _wait_for_verdicts(folder / "out" / "run.sqlite", 5)
+    _wait(lambda: run.poll() is not None or _count(folder / "out" / "run.sqlite") >= 5)
+    assert run.poll() is None, run.communicate()[1]
     assert _marked(mark)
     os.kill(run.pid, signal.SIGINT)
     _, stderr = run.communicate(timeout=LIMIT_S)
@@ -49,18 +53,16 @@ def test_ctrl_c_keeps_verdicts_and_leaves_no_process(tmp_path: Path) -> None:
     assert certificate["mutants"]["inconclusive"] == 0
 
 
-def _wait_for_verdicts(database: Path, count: int) -> None:
-    def enough() -> bool:
-        if not database.exists():
-            return False
-        with Store(database) as store:
-            return len(store) >= count
+def _count(database: Path) -> int:
+    """Verdicts in the record of a run that is still writing it."""
+    try:
+        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+            return int(connection.execute("SELECT count(*) FROM verdict").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0
 
-    _wait(enough)
 
-
-def _wait(condition: object) -> None:
-    assert callable(condition)
+def _wait(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + LIMIT_S
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
