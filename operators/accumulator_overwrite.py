@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from gatecert.operators.facts.dataflow import Dataflow, analyse
+from gatecert.operators.facts.analysis import analysis
+from gatecert.operators.facts.dataflow import Dataflow
 from gatecert.operators.facts.edits import drop_argument, keep, replace
 from gatecert.operators.facts.kernel import KernelSyntax
 from gatecert.operators.facts.language import Role
@@ -18,8 +19,8 @@ _DOTS = ("dot", "dot_scaled")
 
 def find(kernel: KernelSyntax) -> Iterator[Site]:
     """Sums (and dots with `acc`) whose result returns to one of their own operands."""
-    flow = analyse(kernel)
-    typing = Typing(flow)
+    facts = analysis(kernel)
+    flow, typing = facts.flow, facts.typing
     for node in flow.expressions():
         edit = _overwrite(flow, node)
         if edit is None or not _is_value(flow, typing, node):

@@ -14,7 +14,8 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
     """One site per masked store or atomic.
 
     Lanes past a bound then write past the end (bounds). What they do to neighbours inside the
-    buffer depends on the order of programs and is not counted on.
+    buffer depends on the order of programs and is not counted on, unless the neighbours are rows
+    of the same program that an earlier turn of its loop has written (values).
     """
     memory = Memory(kernel)
     for access in memory.accesses(AccessKind.STORE, AccessKind.ATOMIC):

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import libcst as cst
 
-from gatecert.operators.facts.cancellation import Cancellation, factor_of
-from gatecert.operators.facts.changes import SCALED
-from gatecert.operators.facts.constants import literal, module_constant
-from gatecert.operators.facts.dataflow import Dataflow, analyse
+from gatecert.operators.facts.analysis import Analysis, analysis
+from gatecert.operators.facts.cancellation import Factor, factor_of
+from gatecert.operators.facts.changes import SCALED, SHIFTED
+from gatecert.operators.facts.constants import known_number, literal
+from gatecert.operators.facts.dataflow import Dataflow
 from gatecert.operators.facts.edits import drop_statement, keep
+from gatecert.operators.facts.factors import lost_factors
 from gatecert.operators.facts.kernel import KernelSyntax
-from gatecert.operators.facts.language import EXPONENTIALS
+from gatecert.operators.facts.language import EXPONENTIALS, Role
 from gatecert.operators.facts.shapes import Kind, Typing
-from gatecert.operators.facts.softmax import Rescale, carried, in_exponent, rescales, sides
+from gatecert.operators.facts.softmax import in_exponent, sides
 from gatecert.operators.records import Edit, Example, ObservableBy, Operator, Reveal, Site
 
 LOG2_E = math.log2(math.e)
@@ -23,22 +25,20 @@ LOG2_E = math.log2(math.e)
 
 def find(kernel: KernelSyntax) -> Iterator[Site]:
     """Products and quotients of data, each losing the operand that is the factor."""
-    flow = analyse(kernel)
-    typing = Typing(flow)
-    cancellation = Cancellation(typing)
-    scales = rescales(flow)
-    rescaled = {r.whole for r in scales}
+    facts = analysis(kernel)
+    flow, typing, cancellation = facts.flow, facts.typing, facts.cancellation
+    rescaled = {r.whole for r in facts.rescales}
     for node in flow.expressions():
         if node in rescaled or not _is_data(typing, node):
             continue
-        for kept, factor in _factors(typing, node):
+        for kept, factor in lost_factors(typing, node):
             visible = not cancellation.cancels({node: SCALED}, factor_of(typing, factor))
             yield Site(
                 edits=(_drop(flow, node, kept),),
                 line=kernel.module.line(node),
                 detail=f"the factor `{flow.source(factor)}` is lost",
                 observable_by=(ObservableBy.VALUES,) if visible else (),
-                reveal=_reveal(flow, scales, node) if visible else (),
+                reveal=_reveal(facts, node) if visible else (),
                 variant=_variant(typing, node, kept, factor),
             )
 
@@ -54,101 +54,35 @@ def _is_data(typing: Typing, node: cst.CSTNode) -> bool:
     operator = getattr(node, "operator", None)
     if not isinstance(operator, cst.Multiply | cst.Divide | cst.MultiplyAssign | cst.DivideAssign):
         return False
-    integral = (Kind.INTEGER, Kind.POINTER, Kind.BOOLEAN)
-    return typing.kind(node) not in integral and typing.flow.reaches_output(node)
+    if typing.kind(node) in (Kind.INTEGER, Kind.POINTER, Kind.BOOLEAN):
+        return False
+    if Kind.INTEGER in (typing.kind(n) for n in sides(node)):
+        return _is_no_index(typing.flow, node)
+    return typing.flow.reaches_output(node)
 
 
-def _factors(typing: Typing, node: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
-    """(kept, dropped) operands: a divisor; the smaller operand of a product, the right one
-    of equals. A number times another scalar may lose either."""
-    flow = typing.flow
-    left, right = sides(node)
-    if isinstance(getattr(node, "operator", None), cst.Divide | cst.DivideAssign):
-        if literal(left) is None and literal(right) != 1.0:
-            yield left, right
-        return
-    if isinstance(node, cst.AugAssign):
-        if not flow.same_value(left, right) and not _is_mask(flow, right):
-            yield left, right
-        return
-    if _is_power(flow, left, right) or _is_mask(flow, left) or _is_mask(flow, right):
-        return
-    sizes = (_size(typing, left), _size(typing, right))
-    if sizes == (0, 0) or 1.0 in (literal(left), literal(right)):
-        return
-    if sizes == (4, 4) and _is_contraction(flow, node):
-        return
-    if sizes[0] >= sizes[1]:
-        yield left, right
-    elif not _is_chain(left):
-        yield right, left
-    if set(sizes) == {0, 1}:
-        yield (left, right) if sizes[0] < sizes[1] else (right, left)
+def _is_no_index(flow: Dataflow, node: cst.CSTNode) -> bool:
+    """Whether an integer times what may be one, too, is data without a function's help.
 
-
-def _is_contraction(flow: Dataflow, node: cst.CSTNode) -> bool:
-    """Whether the product of two tiles is summed at once, as in a dot product."""
-    held = flow.consumer(node)
-    return held is not None and flow.call_name(held[1]) == "sum"
-
-
-def _is_chain(node: cst.CSTNode) -> bool:
-    """Whether an operand is itself a product, whose own factors are lost one by one."""
-    return (
-        isinstance(node, cst.BinaryOperation)
-        and isinstance(node.operator, cst.Multiply | cst.Divide)
-        and not node.lpar
-    )
-
-
-def _size(typing: Typing, node: cst.CSTNode) -> int:
-    """0 a number, 1 a scalar, 2 a broadcast tile, 3 a tile that all programs share, 4 other."""
-    if literal(node) is not None:
-        return 0
-    shape = typing.safe_shape(node)
-    if shape == ():
-        return 1
-    if shape is not None and "1" in shape:
-        return 2
-    return 4 if _depends_on_program(typing.flow, node) else 3
-
-
-def _depends_on_program(flow: Dataflow, node: cst.CSTNode) -> bool:
-    seen: set[cst.CSTNode] = set()
+    What a function of another module makes of an index, it may well load.
+    """
+    seen = {node}
     queue = [node]
     while queue:
-        current = queue.pop()
-        if flow.call_name(current) == "program_id":
-            return True
-        if current not in seen:
-            seen.add(current)
-            queue.extend(n for _, n in flow.inputs(current))
+        for role, following in flow.outputs(queue.pop()):
+            if flow.call_name(following).startswith("helper."):
+                continue
+            if role in (Role.STORED, Role.RETURNED):
+                return True
+            if role is Role.VALUE and following not in seen:
+                seen.add(following)
+                queue.append(following)
     return False
-
-
-def _is_power(flow: Dataflow, left: cst.CSTNode, right: cst.CSTNode) -> bool:
-    """Whether the product is a power (`x * x * x`): losing one `x` is no lost factor."""
-    operands = [left]
-    while operands:
-        operand = operands.pop()
-        if flow.same_value(operand, right) or flow.source(operand) == flow.source(right):
-            return True
-        if isinstance(operand, cst.BinaryOperation) and isinstance(operand.operator, cst.Multiply):
-            operands += [operand.left, operand.right]
-    return False
-
-
-def _is_mask(flow: Dataflow, node: cst.CSTNode) -> bool:
-    """Whether a factor is a condition turned into 0 or 1."""
-    return any(isinstance(n, cst.Comparison) for n in carried(flow, node))
 
 
 def _variant(typing: Typing, node: cst.CSTNode, kept: cst.CSTNode, factor: cst.CSTNode) -> str:
     flow = typing.flow
-    resolved = flow.resolve(factor)
-    number = literal(resolved)
-    if number is None and isinstance(resolved, cst.Name):
-        number = module_constant(flow, resolved.value)
+    number = known_number(flow, factor)
     if number is not None and math.isclose(number, LOG2_E, rel_tol=1e-4):
         return "log2e"
     if typing.safe_shape(factor) == () and _scales_logits(flow, node):
@@ -167,10 +101,17 @@ def _scales_logits(flow: Dataflow, node: cst.CSTNode) -> bool:
     )
 
 
-def _reveal(flow: Dataflow, scales: Sequence[Rescale], node: cst.CSTNode) -> tuple[Reveal, ...]:
-    """What lies in the exponent of a rescale matters only once the maximum rises."""
-    if any(in_exponent(flow, r, node) for r in scales):
+def _reveal(facts: Analysis, node: cst.CSTNode) -> tuple[Reveal, ...]:
+    """What lies in the exponent of a rescale matters only once the maximum rises, and a wrong
+    maximum that cancels only where exponentials overflow."""
+    flow = facts.flow
+    if any(in_exponent(flow, r, node) for r in facts.rescales):
         return (Reveal.RISING, Reveal.SEVERAL_BLOCKS)
+    shape = facts.typing.safe_shape(node)
+    if any(flow.call_name(n) == "maximum" for n in flow.forward(node)) and (
+        facts.cancellation.cancels({node: SHIFTED}, Factor(shape))
+    ):
+        return (Reveal.LARGE_MAGNITUDE,)
     return (Reveal.ANY,)
 
 
@@ -210,6 +151,7 @@ OPERATOR = Operator(
     "(log2(e) of a bias), fla-org/flash-linear-attention#963 (upstream gradient); the softmax "
     "scale itself is textbook",
     find=find,
+    version=2,
     applies=(
         Example(
             _attention("s = tl.dot(q, k) * scale"),

@@ -23,14 +23,14 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
     is lost was never used. A named mask is changed where it is defined, for all its uses.
     """
     memory = Memory(kernel)
-    for (node, target), (term, users) in _bounds(memory).items():
+    for (node, target), (terms, users) in _bounds(memory).items():
         used = ", ".join(dict.fromkeys(_user(user) for user in users))
         for variant, truth, edits in (
-            ("too-wide", FALSE, _wider(kernel, term)),
-            ("too-narrow", TRUE, _narrower(kernel, term)),
+            ("too-wide", FALSE, _wider(kernel, terms[0])),
+            ("too-narrow", TRUE, _narrower(kernel, terms[0])),
         ):
             change = Change(ChangeKind.COMPARISON_FLIPPED, node, target)
-            observable_by, reveal = memory.effect(change, (term,), truth).labels()
+            observable_by, reveal = memory.effect(change, terms, truth).labels()
             yield Site(
                 edits=edits,
                 line=kernel.module.line(node),
@@ -43,21 +43,22 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
 
 def _bounds(
     memory: Memory,
-) -> dict[tuple[cst.Comparison, int], tuple[Conjunct, list[Access]]]:
-    """Bound comparisons in source order, each with the accesses under it."""
-    found: dict[tuple[cst.Comparison, int], tuple[Conjunct, list[Access]]] = {}
-    for access in memory.accesses(*AccessKind):
+) -> dict[tuple[cst.Comparison, int], tuple[list[Conjunct], list[Access]]]:
+    """Bound comparisons in source order, each as the terms it makes and the accesses under it.
+
+    It makes several terms in a helper that is called with several indices.
+    """
+    found: dict[tuple[cst.Comparison, int], tuple[list[Conjunct], list[Access]]] = {}
+    for access in memory.guarded(*AccessKind):
         for term in bound_terms(access):
             padding = access.kind is not AccessKind.SELECT or _pads(access)
-            if term.node is not None and padding:
-                found.setdefault((term.node, term.target), (term, []))[1].append(access)
+            if term.node is not None and padding and memory.owns(term.node):
+                terms, users = found.setdefault((term.node, term.target), ([], []))
+                if term.key not in [known.key for known in terms]:
+                    terms.append(term)
+                users.append(access)
     module = memory.kernel.module
-    start, end = module.span(memory.kernel.function)
-    return {
-        key: found[key]
-        for key in sorted(found, key=lambda k: (module.span(k[0]), k[1]))
-        if start <= module.span(key[0])[0] < end
-    }
+    return {key: found[key] for key in sorted(found, key=lambda k: (module.span(k[0]), k[1]))}
 
 
 def _pads(access: Access) -> bool:
@@ -144,6 +145,7 @@ OPERATOR = Operator(
     summary="One bound of one mask is one too large or one too small.",
     evidence="flash-linear-attention #1143 (last row of a tile for last live row); textbook",
     find=find,
+    version=2,
     applies=(
         Example(
             _ROWS,

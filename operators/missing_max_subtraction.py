@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from gatecert.operators.facts.analysis import analysis
 from gatecert.operators.facts.cancellation import Cancellation, Factor, factor_of
 from gatecert.operators.facts.changes import SHIFTED
-from gatecert.operators.facts.dataflow import Dataflow, analyse
+from gatecert.operators.facts.dataflow import Dataflow
 from gatecert.operators.facts.edits import drop_statement, keep
 from gatecert.operators.facts.kernel import KernelSyntax
 from gatecert.operators.facts.shapes import Typing
-from gatecert.operators.facts.softmax import Rescale, rescales, sides, stabilised_exponentials
+from gatecert.operators.facts.softmax import Rescale, sides, stabilised_exponentials
 from gatecert.operators.missing_rescale import drop_rescale
 from gatecert.operators.records import Edit, Example, ObservableBy, Operator, Reveal, Site
 
@@ -24,9 +25,8 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
     The second kind (variant `linked`) exists for online softmax only: with every subtraction
     and every rescale gone, what remains is the plain unstable softmax.
     """
-    flow = analyse(kernel)
-    typing = Typing(flow)
-    cancellation = Cancellation(typing)
+    facts = analysis(kernel)
+    flow, typing, cancellation = facts.flow, facts.typing, facts.cancellation
     found = dict.fromkeys(e.subtraction for e in stabilised_exponentials(flow))
     subtractions = [s for s in found if flow.reaches_output(s)]
     for subtraction in subtractions:
@@ -37,7 +37,7 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
             observable_by=(ObservableBy.VALUES,),
             reveal=_reveal(typing, cancellation, subtraction),
         )
-    rescaled = [r for r in rescales(flow) if not isinstance(r.whole, cst.Call)]
+    rescaled = [r for r in facts.rescales if not isinstance(r.whole, cst.Call)]
     if subtractions and rescaled:
         yield from _linked(typing, cancellation, subtractions, rescaled)
 

@@ -6,17 +6,19 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from gatecert.operators.facts.dataflow import Dataflow, analyse
+from gatecert.operators.facts.analysis import analysis
+from gatecert.operators.facts.dataflow import Dataflow
 from gatecert.operators.facts.edits import drop_statement, keep, replace
 from gatecert.operators.facts.kernel import KernelSyntax
-from gatecert.operators.facts.softmax import Rescale, rescales
+from gatecert.operators.facts.softmax import Rescale
 from gatecert.operators.records import Edit, Example, ObservableBy, Operator, Reveal, Site
 
 
 def find(kernel: KernelSyntax) -> Iterator[Site]:
     """Products of a running value with exp(old maximum - new maximum), however spelled."""
-    flow = analyse(kernel)
-    for rescale in rescales(flow):
+    facts = analysis(kernel)
+    flow = facts.flow
+    for rescale in facts.rescales:
         if not flow.reaches_output(rescale.whole):
             continue
         yield Site(

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import libcst as cst
 
-from gatecert.operators.facts.cancellation import Cancellation, Factor
+from gatecert.operators.facts.analysis import analysis
+from gatecert.operators.facts.cancellation import Factor
 from gatecert.operators.facts.changes import SCALED
-from gatecert.operators.facts.dataflow import Dataflow, analyse
+from gatecert.operators.facts.constants import SENTINEL, module_value, unwrapped
+from gatecert.operators.facts.dataflow import Dataflow
 from gatecert.operators.facts.edits import replace
 from gatecert.operators.facts.kernel import KernelSyntax
 from gatecert.operators.facts.language import Role
-from gatecert.operators.facts.shapes import Typing
-from gatecert.operators.facts.softmax import Rescale, in_exponent, rescales
+from gatecert.operators.facts.softmax import Rescale, in_exponent
 from gatecert.operators.records import Example, ObservableBy, Operator, Reveal, Site
 
 CONFUSIONS: tuple[tuple[float, float], ...] = (
@@ -37,33 +39,60 @@ SCORED = (("x1.1", 1.1), ("x1.01", 1.01))
 LADDER = (("x1.001", 1.001), ("x1.0001", 1.0001), ("x1.00001", 1.00001))
 """Steps of the detection limit; not scored."""
 
-_SENTINEL = 1e4
-"""Larger numbers stand for infinity."""
 _EPSILON = 1e-3
 """Smaller addends guard a division."""
 
 
 def find(kernel: KernelSyntax) -> Iterator[Site]:
-    """Numbers with a decimal point that enter data; no padding, mask, zero or sentinel."""
-    flow = analyse(kernel)
-    cancellation = Cancellation(Typing(flow))
-    scales = rescales(flow)
-    for node in flow.expressions():
-        if not isinstance(node, cst.Float) or not _is_data(flow, node):
-            continue
-        visible = not cancellation.cancels({node: SCALED}, Factor())
-        reveal = _reveal(flow, scales, node) if visible else ()
-        for variant, value in _variants(node.evaluated_value):
+    """Numbers with a decimal point that enter data; no padding, mask, zero or sentinel.
+
+    A constant of the module may belong to other kernels too, so it stays as it is and all
+    that this kernel makes of it becomes the wrong number.
+    """
+    facts = analysis(kernel)
+    flow = facts.flow
+    for constant in _constants(flow):
+        seeds = dict.fromkeys(constant.uses, SCALED)
+        visible = not facts.cancellation.cancels(seeds, Factor())
+        reveal = _reveal(flow, facts.rescales, constant) if visible else ()
+        for variant, value in _variants(constant.value):
             text = spell(value)
             yield Site(
-                edits=(replace(kernel.module, node, text),),
-                line=kernel.module.line(node),
-                detail=f"the constant {node.value} becomes {text}",
+                edits=tuple(replace(kernel.module, use, text) for use in constant.uses),
+                line=kernel.module.line(constant.uses[0]),
+                detail=f"the constant {constant.text} becomes {text}",
                 observable_by=(ObservableBy.VALUES,) if visible else (),
                 reveal=reveal,
                 variant=variant,
                 scored=variant not in dict(LADDER),
             )
+
+
+@dataclass(frozen=True, slots=True)
+class _Constant:
+    """A number and the places of the kernel that stand for it."""
+
+    text: str
+    value: float
+    uses: tuple[cst.CSTNode, ...]
+
+
+def _constants(flow: Dataflow) -> Iterator[_Constant]:
+    """Literals one by one, a constant of the module with all its uses."""
+    named: dict[str, list[cst.CSTNode]] = {}
+    for node in flow.expressions():
+        if isinstance(node, cst.Float) and _is_data(flow, node, node.evaluated_value):
+            yield _Constant(node.value, node.evaluated_value, (node,))
+        elif isinstance(node, cst.Name) and not flow.reaching(node):
+            named.setdefault(node.value, []).append(node)
+    for name, uses in named.items():
+        number = unwrapped(module_value(flow, name) or uses[0])
+        if not isinstance(number, cst.Float):
+            continue
+        value = number.evaluated_value
+        data = tuple(use for use in uses if _is_data(flow, use, value))
+        if data:
+            yield _Constant(f"{name} = {number.value}", value, data)
 
 
 def _variants(value: float) -> Iterator[tuple[str, float]]:
@@ -80,10 +109,9 @@ def spell(value: float) -> str:
     return text if any(c in text for c in ".e") else f"{text}.0"
 
 
-def _is_data(flow: Dataflow, node: cst.Float) -> bool:
-    value = abs(node.evaluated_value)
+def _is_data(flow: Dataflow, node: cst.CSTNode, value: float) -> bool:
     held = flow.consumer(node)
-    if value == 0.0 or value > _SENTINEL or (held is not None and held[0] is not Role.VALUE):
+    if value == 0.0 or value > SENTINEL or (held is not None and held[0] is not Role.VALUE):
         return False
     outer = node if held is None else _signed(flow, held[1], node)
     consumer = flow.consumer(outer)
@@ -93,18 +121,26 @@ def _is_data(flow: Dataflow, node: cst.Float) -> bool:
 
 
 def _signed(flow: Dataflow, holder: cst.CSTNode, node: cst.CSTNode) -> cst.CSTNode:
-    """The literal with its sign."""
+    """The number with its sign."""
     return holder if isinstance(holder, cst.UnaryOperation) else node
 
 
-def _reveal(flow: Dataflow, scales: Sequence[Rescale], node: cst.Float) -> tuple[Reveal, ...]:
+def _reveal(flow: Dataflow, scales: Sequence[Rescale], constant: _Constant) -> tuple[Reveal, ...]:
+    """What the use that needs the least takes."""
+    found = [_reveal_of(flow, scales, use, constant.value) for use in constant.uses]
+    return found[0] if len(set(found)) == 1 else (Reveal.ANY,)
+
+
+def _reveal_of(
+    flow: Dataflow, scales: Sequence[Rescale], node: cst.CSTNode, value: float
+) -> tuple[Reveal, ...]:
     held = flow.consumer(node)
     holder = None if held is None else held[1]
     name = "" if holder is None else flow.call_name(holder)
     is_sum = isinstance(holder, cst.BinaryOperation) and isinstance(
         holder.operator, cst.Add | cst.Subtract
     )
-    if node.evaluated_value <= _EPSILON and (is_sum or name in ("maximum", "builtins.max")):
+    if value <= _EPSILON and (is_sum or name in ("maximum", "builtins.max")):
         return (Reveal.NEAR_ZERO,)
     if name in ("minimum", "builtins.min", "clamp"):
         return (Reveal.LARGE_MAGNITUDE,)
@@ -136,6 +172,7 @@ OPERATOR = Operator(
     evidence="textbook; nearest field case: flagos-ai/FlagGems#631 (a formula's epsilon); the "
     "graded steps measure a gate's detection limit",
     find=find,
+    version=2,
     applies=(
         Example(
             _GELU.format(constant="1.702"),

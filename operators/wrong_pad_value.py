@@ -7,15 +7,14 @@ from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
+from gatecert.operators.facts.dataflow import analyse
+from gatecert.operators.facts.datatypes import is_float
 from gatecert.operators.facts.edits import replace
-from gatecert.operators.facts.elements import Element, Lane
+from gatecert.operators.facts.elements import SENTINEL, Element, Lane
 from gatecert.operators.facts.kernel import KernelSyntax
 from gatecert.operators.facts.memory import Effect, Memory, bound_terms, buffer_name, mask_terms
 from gatecert.operators.facts.values import Access, AccessKind, Change, ChangeKind
 from gatecert.operators.records import Edit, Example, Operator, Site
-
-SENTINEL = -1e4
-"""Constants at or below this stand in for minus infinity."""
 
 
 def find(kernel: KernelSyntax) -> Iterator[Site]:
@@ -34,7 +33,8 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
             continue
         if not bound_terms(access) or not _meets(memory, access):
             continue
-        for text, element, variant in _replacements(pad, value.before):
+        floating = _is_float(memory, access, pad)
+        for text, element, variant in _replacements(pad, value.before, floating):
             yield _site(
                 memory,
                 access,
@@ -86,14 +86,23 @@ _WORDS: Mapping[str, str] = {
 }
 
 
-def _replacements(pad: cst.BaseExpression, value: float) -> Iterator[tuple[str, Element, str]]:
+def _is_float(memory: Memory, access: Access, pad: cst.BaseExpression) -> bool:
+    """Whether the padded value is a floating-point number, however its pad is spelled."""
+    if not isinstance(pad, cst.Integer):
+        return True
+    return is_float(analyse(memory.kernel), access.node)
+
+
+def _replacements(
+    pad: cst.BaseExpression, value: float, floating: bool
+) -> Iterator[tuple[str, Element, str]]:
     """Wrong constants for a right one: text, element, variant; types are kept."""
     integer = isinstance(pad, cst.Integer)
     if value <= SENTINEL or value == math.inf:
         yield ("0" if integer else "0.0"), 0.0, "zero"
     elif value == 0.0:
         yield ("1" if integer else "1.0"), 1.0, "one"
-        if not integer:
+        if floating:
             yield 'float("-inf")', -math.inf, "minus-inf"
 
 
@@ -122,6 +131,7 @@ OPERATOR = Operator(
     summary="Lanes that a bounds mask leaves out hold a wrong value, or none at all.",
     evidence="FlagGems #494, #969, #6251; AITER #4530",
     find=find,
+    version=2,
     applies=(
         Example(
             _SOFTMAX,
@@ -134,6 +144,7 @@ OPERATOR = Operator(
             _VARIANCE,
             (
                 _VARIANCE.replace("offs < n, 0)", "offs < n, 1)"),
+                _VARIANCE.replace("offs < n, 0)", 'offs < n, float("-inf"))'),
                 _VARIANCE.replace("offs < n, 0)", "offs < n)"),
                 _VARIANCE.replace("x - mean, 0.0", "x - mean, 1.0"),
                 _VARIANCE.replace("x - mean, 0.0", 'x - mean, float("-inf")'),

@@ -6,14 +6,18 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from gatecert.operators.facts.analysis import analysis
 from gatecert.operators.facts.cancellation import Cancellation, Factor
 from gatecert.operators.facts.changes import SHIFTED
-from gatecert.operators.facts.dataflow import Dataflow, analyse
+from gatecert.operators.facts.dataflow import Dataflow
 from gatecert.operators.facts.edits import drop_argument, replace
 from gatecert.operators.facts.kernel import KernelSyntax, ModuleSyntax
 from gatecert.operators.facts.language import REDUCTIONS, Role
-from gatecert.operators.facts.shapes import Supposition, Typing, conflicts, integer
+from gatecert.operators.facts.shapes import Supposition, Typing, integer
 from gatecert.operators.records import Edit, Example, ObservableBy, Operator, Reveal, Site
+
+_ASSOCIATIVE = frozenset({"sum", "max", "min", "xor_sum"})
+"""Reductions that may run along one axis after the other, in any order."""
 
 
 def find(kernel: KernelSyntax) -> Iterator[Site]:
@@ -22,13 +26,11 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
     Variants: `axis` (another axis, with the broadcasts of the result turned where that is
     needed to fit), `all` (the whole tile), `broadcast` (the result broadcast along the wrong
     axis). A mutant whose shapes do not agree for every block size would not compile and is
-    not planted.
+    not planted, nor one of a reduction that the analysis cannot follow, nor one that another
+    reduction makes up for: the sum of sums is the whole sum along either axis first.
     """
-    flow = analyse(kernel)
-    typing = Typing(flow)
-    if conflicts(flow):
-        return  # the analysis cannot follow this kernel's shapes
-    cancellation = Cancellation(typing)
+    facts = analysis(kernel)
+    flow, typing, cancellation = facts.flow, facts.typing, facts.cancellation
     for node in flow.expressions():
         if not isinstance(node, cst.Call) or flow.call_name(node) not in REDUCTIONS:
             continue
@@ -38,6 +40,8 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
             continue
         axis, shape = integer(axis_argument.value), typing.safe_shape(operand.value)
         if axis is None or shape is None or len(shape) < 2 or not flow.reaches_output(node):
+            continue
+        if typing.conflicts & flow.forward(node) or _is_reduced_further(typing, node):
             continue
         yield from _sites(typing, cancellation, node, axis_argument.arg, axis, len(shape))
 
@@ -52,7 +56,7 @@ def _sites(
 ) -> Iterator[Site]:
     module = typing.flow.kernel.module
     for variant, detail, suppositions in _plans(typing, node, axis, rank):
-        fitting = (s for s in suppositions if not conflicts(typing.flow, s))
+        fitting = (s for s in suppositions if not typing.new_conflicts(s))
         supposition = next(fitting, None)
         if supposition is not None:
             yield Site(
@@ -63,6 +67,41 @@ def _sites(
                 reveal=_reveal(typing, cancellation, node, variant, axis),
                 variant=variant,
             )
+
+
+def _is_reduced_further(typing: Typing, node: cst.Call) -> bool:
+    """Whether all that becomes of a result is the same reduction over the axes that are left.
+
+    A factor that all lanes share may come in between where the reduction is a sum.
+    """
+    flow = typing.flow
+    name = flow.call_name(node)
+    again = False
+    queue: list[cst.CSTNode] = [node]
+    seen: set[cst.CSTNode] = {node}
+    while queue:
+        for role, following in flow.outputs(queue.pop()):
+            if following in seen:
+                continue
+            seen.add(following)
+            if flow.call_name(following) == name and typing.safe_shape(following) == ():
+                again = True
+            elif role is Role.VALUE and _hands_on(typing, name, following):
+                queue.append(following)
+            else:
+                return False
+    return again and name in _ASSOCIATIVE
+
+
+def _hands_on(typing: Typing, reduction: str, node: cst.CSTNode) -> bool:
+    if isinstance(node, cst.Name) or typing.flow.call_name(node) == "to":
+        return True
+    if reduction != "sum" or not isinstance(node, cst.BinaryOperation):
+        return False
+    left, right = typing.safe_shape(node.left), typing.safe_shape(node.right)
+    if isinstance(node.operator, cst.Multiply):
+        return () in (left, right)
+    return isinstance(node.operator, cst.Divide) and right == ()
 
 
 def _plans(
@@ -187,6 +226,7 @@ OPERATOR = Operator(
     evidence="flagos-ai/FlagGems#59 (the whole tile instead of one axis), "
     "fla-org/flash-linear-attention#850 and @31293264 (wrong axis)",
     find=find,
+    version=2,
     applies=(
         Example(
             _SOFTMAX.format(max=_MAX, sum=_SUM),

@@ -18,6 +18,7 @@ from gatecert.operators.facts.language import (
     call_arguments,
 )
 from gatecert.operators.facts.scene import Scene, parameters
+from gatecert.operators.facts.spill import overwrites_own_rows
 from gatecert.operators.facts.tiles import (
     contracted,
     expanded,
@@ -31,12 +32,15 @@ from gatecert.operators.facts.values import (
     AccessKind,
     Change,
     ChangeKind,
+    Findings,
     Lanes,
     Value,
     join_values,
     number,
+    terms,
     weakest,
 )
+from gatecert.operators.records import Reveal
 
 _TRANSPARENT = frozenset(
     {"to", "multiple_of", "max_contiguous", "max_constancy", "constexpr", "broadcast_to",
@@ -109,6 +113,7 @@ class Calls(Expressions):
         if name == "zeros_like":
             return replace(number(text, 0.0), rank=first.rank)
         if name in ("program_id", "num_programs"):
+            self._standings.add(text)
             return Value(text, index=name == "program_id")
         if name == "builtins.float":
             literal = node.args[0].value if node.args else None
@@ -181,7 +186,8 @@ class Calls(Expressions):
         text = f"{name}({','.join(part.text for part in parts)})"
         function = self._scene.helpers.get(name)
         if function is None or self._depth >= MAX_DEPTH:
-            return self._mixed(text, parts).holds(Lane.DATA, Lane.DATA, all(p.same for p in parts))
+            mixed = replace(self._mixed(text, parts), foreign=True)
+            return mixed.holds(Lane.DATA, Lane.DATA, mixed.same)
         names: dict[str, Value] = dict.fromkeys(parameters(function), Value(f"{name}.default"))
         positional = list(parameters(function))
         for position, (arg, value) in enumerate(zip(node.args, parts, strict=True)):
@@ -191,11 +197,15 @@ class Calls(Expressions):
                 names[positional[position]] = value
         outer, self._names = self._names, names
         returned, self._returned = self._returned, []
+        findings, self.findings = self.findings, Findings()
         self._depth += 1
         self._block(function.body)
         self._depth -= 1
         self._names = outer
         results, self._returned = self._returned, returned
+        # Other calls of the helper have been here: what they found stays.
+        findings.absorb(self.findings)
+        self.findings = findings
         if not results:
             return Value(text)
         joined = results[0]
@@ -207,18 +217,23 @@ class Calls(Expressions):
 
     def _mask(self, node: cst.Call, values: Mapping[str, Value]) -> Value:
         mask = values.get("mask", values.get("condition", number("True", TRUE)))
-        change = self._change
-        dropped = change is not None and change.kind is ChangeKind.MASK_DROPPED
-        if change is not None and dropped and change.node is node:
+        if self._changed(node, ChangeKind.MASK_DROPPED, mask) is not None:
             return mask.holds(mask.before, TRUE, same=False)
         return mask
 
-    def _pad(self, node: cst.Call, pad: Value) -> Value:
-        change = self._change
-        changed = change is not None and change.kind is ChangeKind.PAD_CHANGED
-        if change is not None and changed and change.node is node:
-            return pad.holds(pad.before, change.pad, same=False)
-        return pad
+    def _pad(self, node: cst.Call, pad: Value, mask: Value) -> Value:
+        change = self._changed(node, ChangeKind.PAD_CHANGED, mask)
+        return pad if change is None else pad.holds(pad.before, change.pad, same=False)
+
+    def _changed(self, node: cst.Call, kind: ChangeKind, mask: Value) -> Change | None:
+        """The change, if it is of this kind, at this node, and in lanes that the mask decides.
+
+        On a path or in a call where the mask lacks the term, other terms' lanes are concerned.
+        """
+        lanes, change = self._lanes, self._change
+        if lanes is None or change is None or change.kind is not kind or change.node is not node:
+            return None
+        return change if lanes.conjunct.key in [term.key for term in terms(mask)] else None
 
     def _values(self, arguments: Mapping[str, Argument]) -> dict[str, Value]:
         values: dict[str, Value] = {}
@@ -246,7 +261,8 @@ class Calls(Expressions):
         condition = values.get("condition", Value("?"))
         self._record(node, AccessKind.SELECT, values, arguments)
         x, y = values.get("x", Value("?")), values.get("y", Value("?"))
-        return replace(self._select(text, condition, x, self._pad(node, y)), index=False)
+        pad = self._pad(node, y, condition)
+        return replace(self._select(text, condition, x, pad), index=False)
 
     def _load(self, node: cst.Call, arguments: Mapping[str, Argument]) -> Value:
         values = self._values(arguments)
@@ -254,12 +270,15 @@ class Calls(Expressions):
         self._record(node, AccessKind.LOAD, values, arguments)
         mask = self._mask(node, values)
         missing = Value("?", before=Lane.POISON, after=Lane.POISON)
-        pad = self._pad(node, values.get("other", missing))
+        pad = self._pad(node, values.get("other", missing), mask)
         self._check_bounds(node, pointer, mask)
         memory = replace(pointer, before=Lane.DATA, after=Lane.DATA, conjuncts=(), parts=())
         text = f"load({pointer.text},{mask.text},{pad.text})"
         return replace(
-            self._select(text, mask, memory, pad), index=False, loaded=bool(pointer.placed)
+            self._select(text, mask, memory, pad),
+            index=False,
+            loaded=bool(pointer.placed),
+            foreign=False,
         )
 
     def _store(self, node: cst.Call, name: str, arguments: Mapping[str, Argument]) -> Value:
@@ -268,6 +287,7 @@ class Calls(Expressions):
         kind = AccessKind.STORE if name == "store" else AccessKind.ATOMIC
         self._record(node, kind, values, arguments)
         mask = self._mask(node, values)
+        lanes = self._lanes
         value = values.get("value", number("0", 0.0))
         self._check_bounds(node, pointer, mask)
         written = self._mixed("", (pointer, mask, value))
@@ -277,6 +297,10 @@ class Calls(Expressions):
         adds_nothing = name == "atomic_add" and value.after == 0.0
         outside = pointer.after is Lane.OUTSIDE or adds_nothing
         same = outside if extra else pointer.same and value.same
+        spilled = lanes is not None and extra and outside and not adds_nothing
+        if spilled and lanes is not None and overwrites_own_rows(pointer, lanes.conjunct):
+            again = self._reveal() | {Reveal.SEVERAL_BLOCKS}
+            written = replace(written, leak=weakest(written.leak, again))
         self._output(node, replace(written, same=same), mask.before, mask.after)
         return Value(f"{name}@{self._module.line(node)}", pointer.rank, loaded=True)
 
@@ -287,8 +311,7 @@ class Calls(Expressions):
         values: Mapping[str, Value],
         arguments: Mapping[str, Argument],
     ) -> None:
-        if self._depth == 0:
-            self.findings.accesses[node] = Access(node, kind, values, arguments)
+        self.findings.accesses[node] = Access(node, kind, values, arguments)
 
     def _check_bounds(self, node: cst.Call, pointer: Value, mask: Value) -> None:
         bad = pointer.after in (Lane.OUTSIDE, Lane.POISON) and mask.after != FALSE

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
-from libcst.metadata import CodePosition
 
 from gatecert.operators.facts.changes import (
     INFINITE,
@@ -29,7 +28,7 @@ from gatecert.operators.facts.changes import (
     scaled,
     shifted,
 )
-from gatecert.operators.facts.constants import literal, module_constant
+from gatecert.operators.facts.constants import SENTINEL, known_number, literal
 from gatecert.operators.facts.dataflow import Dataflow
 from gatecert.operators.facts.language import EXPONENTIALS, LOGARITHMS, REDUCTIONS, SCANS, Role
 from gatecert.operators.facts.shapes import Shape, Typing, integer
@@ -72,12 +71,7 @@ class Cancellation:
     def __init__(self, typing: Typing) -> None:
         self._typing = typing
         flow = typing.flow
-        where = flow.kernel.module.inner
-        # Operands before what holds them, so that one turn mostly settles a statement.
-        self._order = sorted(
-            flow.expressions(),
-            key=lambda n: (_place(where[n].end), _place(where[n].start, -1)),
-        )
+        self._order = flow.evaluation_order
         self._observed = _observed(flow)
         self._restarted = _restarted(flow)
         self._unchanged = _Changes(
@@ -95,13 +89,7 @@ class Cancellation:
         `seeds` are the changed expressions; an expression in `same_as` takes on the change of
         another one in its place.
         """
-        touched = set(seeds) | set(same_as or {})
-        queue = list(touched)
-        while queue:
-            for _, node in self._typing.flow.outputs(queue.pop()):
-                if node not in touched:
-                    touched.add(node)
-                    queue.append(node)
+        touched = self._typing.flow.influenced((*seeds, *(same_as or {})))
         order = [n for n in self._order if n in touched]
         known = {n: c for n, c in self._unchanged.items() if n not in touched}
         restarted = frozenset[cst.Name]() if same_as else self._restarted
@@ -118,10 +106,6 @@ def _restarted(flow: Dataflow) -> frozenset[cst.Name]:
         for node in carried(flow, rescale.running, through_maximum=False)
         if isinstance(node, cst.Name)
     )
-
-
-def _place(position: CodePosition, sign: int = 1) -> tuple[int, int]:
-    return (sign * position.line, sign * position.column)
 
 
 def _observed(flow: Dataflow) -> list[cst.CSTNode]:
@@ -189,6 +173,8 @@ class _Changes:
             case cst.BinaryOperation() | cst.AugAssign():
                 return self._binary(node)
             case cst.UnaryOperation():
+                if (number := literal(node)) is not None and number < -SENTINEL:
+                    return INFINITE
                 change = self.settled(node.expression)
                 shifted = change.form is Form.SHIFTED
                 return Change(change.form, -change.degree) if shifted else change
@@ -248,7 +234,7 @@ class _Changes:
                 if UNKNOWN in (left, right):
                     return UNKNOWN
                 if left.form is Form.SHIFTED:
-                    value = self._constant(b)
+                    value = known_number(self.flow, b)
                     return OTHER if value is None else shifted(left.degree / value)
                 inverse = Change(right.form, -right.degree)
                 return self._product(left, inverse, a, b) if right.form is Form.SCALED else (
@@ -264,7 +250,7 @@ class _Changes:
         if left.form is Form.SCALED and right.form is Form.SCALED:
             return scaled(left.degree + right.degree)
         for moved, other, node in ((left, right, b), (right, left, a)):
-            value = self._constant(node)
+            value = known_number(self.flow, node)
             if moved.form is Form.SHIFTED and other == SAME and value is not None:
                 return shifted(moved.degree * value)
         return OTHER
@@ -327,13 +313,6 @@ class _Changes:
         if self.factor.shape is None or shape is None or axis is None:
             return False
         return _at(self.factor.shape, axis if axis < 0 else axis - len(shape)) == "1"
-
-    def _constant(self, node: cst.CSTNode) -> float | None:
-        """The value of a literal, also one that a name of kernel or module stands for."""
-        resolved = self.flow.resolve(node)
-        if isinstance(resolved, cst.Name):
-            return module_constant(self.flow, resolved.value)
-        return literal(resolved)
 
 
 def _at(shape: Shape | None, position: int) -> str | None:

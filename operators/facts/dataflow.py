@@ -9,8 +9,9 @@ so that an operator can ask "does this factor reach a stored value?" without loo
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
@@ -46,12 +47,15 @@ class Dataflow:
     kernel: KernelSyntax
     words: Vocabulary
     _definitions: tuple[Definition, ...]
-    _reaching: dict[cst.Name, frozenset[Definition]]
+    _reaching: dict[cst.Name, tuple[Definition, ...]]
     _uses: dict[Definition, tuple[cst.Name, ...]]
     _defined_by: dict[cst.CSTNode, tuple[Definition, ...]]
     _consumer: dict[cst.CSTNode, tuple[Role, cst.CSTNode]]
     _expressions: tuple[cst.CSTNode, ...]
     _forward: dict[cst.CSTNode, frozenset[cst.CSTNode]] = field(default_factory=dict)
+    _loops: dict[cst.CSTNode, tuple[cst.CSTNode, ...]] = field(default_factory=dict)
+    _callers: tuple[str, ...] = ()
+    """Functions through whose calls this one is looked at; ends the recursion of helpers."""
 
     # -- definitions and uses
 
@@ -61,8 +65,7 @@ class Dataflow:
 
     def reaching(self, use: cst.Name) -> tuple[Definition, ...]:
         """Definitions that may give this use its value, in program order; () if global."""
-        found = self._reaching.get(use, frozenset())
-        return tuple(d for d in self._definitions if d in found)
+        return self._reaching.get(use, ())
 
     def uses(self, definition: Definition) -> tuple[cst.Name, ...]:
         """Uses that may read this definition, in program order."""
@@ -104,6 +107,17 @@ class Dataflow:
     def expressions(self) -> tuple[cst.CSTNode, ...]:
         """All expressions of the body in program order, and every augmented assignment."""
         return self._expressions
+
+    @functools.cached_property
+    def evaluation_order(self) -> tuple[cst.CSTNode, ...]:
+        """All expressions, operands before what holds them."""
+        where = self.kernel.module.inner
+
+        def place(node: cst.CSTNode) -> tuple[int, int, int, int]:
+            start, end = where[node].start, where[node].end
+            return end.line, end.column, -start.line, -start.column
+
+        return tuple(sorted(self._expressions, key=place))
 
     def calls(self, *names: str) -> Iterator[cst.Call]:
         """Calls with one of these canonical names, in program order."""
@@ -148,7 +162,60 @@ class Dataflow:
         defined = self._defined_by.get(node, ())
         steps = [(Role.VALUE, use) for d in defined for use in self.uses(d)]
         held = self._consumer.get(node)
-        return tuple(steps) if held is None else (held, *steps)
+        if held is None:
+            return tuple(steps)
+        if self.call_name(held[1]).startswith("helper."):
+            held = (self._role_in_helper(held[1], node) or held[0], held[1])
+        return (held, *steps)
+
+    def _role_in_helper(self, call: cst.CSTNode, argument: cst.CSTNode) -> Role | None:
+        """What a function of the module makes of an argument, if it only addresses, masks or
+        decides with it."""
+        assert isinstance(call, cst.Call)
+        flow = self._helpers.get(self.call_name(call).removeprefix("helper."))
+        if flow is None:
+            return None
+        names = [p.name.value for p in parameters_of(flow.kernel.function)]
+        for position, arg in enumerate(call.args):
+            if arg.value is not argument:
+                continue
+            name = arg.keyword.value if arg.keyword is not None else (
+                names[position] if position < len(names) and not arg.star else ""
+            )  # fmt: skip
+            sinks = flow.parameter_sinks(name)
+            if not sinks or sinks & {Role.RETURNED, Role.STORED, Role.PAD}:
+                return None
+            return next(role for role in Role if role in sinks)
+        return None
+
+    def parameter_sinks(self, name: str) -> frozenset[Role]:
+        """Roles in which a parameter's value leaves arithmetic; empty if it is not used."""
+        uses = (
+            use
+            for definition in self.definitions(name)
+            if definition.kind is DefinitionKind.PARAMETER
+            for use in self.uses(definition)
+        )
+        return frozenset[Role]().union(*(self.sinks(use) for use in uses))
+
+    @functools.cached_property
+    def _helpers(self) -> dict[str, Dataflow]:
+        """Flows of the functions of the module that this one calls, by name."""
+        name = self.kernel.function.name.value
+        called = {
+            self.call_name(n).removeprefix("helper.")
+            for n in self._expressions
+            if self.call_name(n).startswith("helper.")
+        }
+        functions = [f for f in self.kernel.module.tree.body if isinstance(f, cst.FunctionDef)]
+        callers = (*self._callers, name)
+        return {
+            f.name.value: analyse(
+                replace(self.kernel, function=f, qualname=f.name.value), self.words, callers
+            )
+            for f in functions
+            if f.name.value in called and f.name.value not in callers
+        }
 
     def forward(self, node: cst.CSTNode) -> frozenset[cst.CSTNode]:
         """Every expression that the node's value enters by arithmetic alone (itself only if
@@ -162,6 +229,23 @@ class Dataflow:
     def backward(self, node: cst.CSTNode) -> frozenset[cst.CSTNode]:
         """Every expression whose value enters this one by arithmetic alone."""
         return _closure(node, lambda n: (m for role, m in self.inputs(n) if role is Role.VALUE))
+
+    def influenced(self, nodes: Iterable[cst.CSTNode]) -> frozenset[cst.CSTNode]:
+        """The nodes and every expression that they reach in any role."""
+        nodes = tuple(nodes)
+        reached = (_closure(n, lambda m: (out for _, out in self.outputs(m))) for n in nodes)
+        return frozenset(nodes).union(*reached)
+
+    def copies(self, node: cst.CSTNode) -> frozenset[cst.CSTNode]:
+        """The node, and every name and cast that hands its value on unchanged."""
+        return _closure(
+            node,
+            lambda n: (
+                m
+                for role, m in self.outputs(n)
+                if role is Role.VALUE and (isinstance(m, cst.Name) or self.call_name(m) == "to")
+            ),
+        ) | {node}
 
     def flows_into(self, source: cst.CSTNode, target: cst.CSTNode) -> bool:
         """Whether the source's value enters the target's by arithmetic alone."""
@@ -182,15 +266,18 @@ class Dataflow:
 
     def loops(self, node: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
         """Loops around a node, innermost first."""
-        found: list[cst.CSTNode] = []
+        if node not in self._loops:
+            self._loops[node] = tuple(self._loops_around(node))
+        return self._loops[node]
+
+    def _loops_around(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         parents = self.kernel.module.parents
         current = node
         while current is not self.kernel.function and current in parents:
             above = parents[current]
             if isinstance(above, cst.For | cst.While) and current is above.body:
-                found.append(above)
+                yield above
             current = above
-        return tuple(found)
 
     def is_loop_carried(self, use: cst.Name) -> bool:
         """Whether the use may read a value of an earlier turn of a loop around it."""
@@ -200,6 +287,10 @@ class Dataflow:
 
     def parameters(self) -> dict[str, ParameterKind]:
         """Every parameter and what it is; a pointer is one that addresses are built on."""
+        return self._parameters
+
+    @functools.cached_property
+    def _parameters(self) -> dict[str, ParameterKind]:
         pointers = self._pointer_names()
         kinds: dict[str, ParameterKind] = {}
         for param in parameters_of(self.kernel.function):
@@ -308,10 +399,13 @@ def is_constexpr(param: cst.Param) -> bool:
     return name == "constexpr"
 
 
-def analyse(kernel: KernelSyntax, words: Vocabulary | None = None) -> Dataflow:
+def analyse(
+    kernel: KernelSyntax, words: Vocabulary | None = None, callers: tuple[str, ...] = ()
+) -> Dataflow:
     """Analyse one kernel; `words` spares reading the module's imports again."""
     words = words or vocabulary(kernel)
     found = trace(kernel.function, words)
+    position = {definition: i for i, definition in enumerate(found.definitions)}
     uses: dict[Definition, list[cst.Name]] = {}
     for use, definitions in found.reaching.items():
         for definition in definitions:
@@ -324,9 +418,13 @@ def analyse(kernel: KernelSyntax, words: Vocabulary | None = None) -> Dataflow:
         kernel=kernel,
         words=words,
         _definitions=found.definitions,
-        _reaching=found.reaching,
+        _reaching={
+            use: tuple(sorted(definitions, key=position.__getitem__))
+            for use, definitions in found.reaching.items()
+        },
         _uses={d: tuple(names) for d, names in uses.items()},
         _defined_by={n: tuple(ds) for n, ds in defined_by.items()},
         _consumer=found.consumer,
         _expressions=found.expressions,
+        _callers=callers,
     )

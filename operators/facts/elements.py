@@ -29,6 +29,10 @@ Element: TypeAlias = float | Lane
 
 TRUE, FALSE = 1.0, 0.0
 
+SENTINEL = -1e4
+"""Numbers at or below this stand in for minus infinity: no datum moves them, `exp` makes them
+zero and a maximum passes them over."""
+
 _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -58,7 +62,7 @@ _FUNCTIONS: Mapping[str, Callable[[float], float]] = {
     "fabs": abs,
     "tanh": math.tanh,
     "erf": math.erf,
-    "sigmoid": lambda x: 1.0 / (1.0 + math.exp(-x)),
+    "sigmoid": lambda x: 0.5 * (1.0 + math.tanh(0.5 * x)),
     "sin": math.sin,
     "cos": math.cos,
 }
@@ -117,12 +121,24 @@ def join(x: Element, y: Element) -> Element:
     return Lane.POISON if Lane.POISON in (x, y) else Lane.DATA
 
 
+def is_infinite(x: Element) -> bool:
+    """Whether the element is infinite, or a constant that people write for minus infinity."""
+    return not isinstance(x, Lane) and (x == math.inf or x <= SENTINEL)
+
+
+def yields(name: str, x: Element) -> bool:
+    """Whether `maximum` or `minimum` takes its other operand; Triton's pass NaN over."""
+    if x is Lane.POISON:
+        return True
+    return is_infinite(x) and not isinstance(x, Lane) and (x < 0.0) == (name == "maximum")
+
+
 def _extremum(name: str, x: Element, y: Element) -> Element:
-    """Triton's maximum and minimum: NaN gives way to the other operand."""
-    identity = -math.inf if name == "maximum" else math.inf
-    if x in (identity, Lane.POISON):
+    """`maximum` or `minimum` of two elements."""
+    known = not isinstance(x, Lane) and not isinstance(y, Lane)
+    if not known and yields(name, x):
         return y
-    if y in (identity, Lane.POISON):
+    if not known and yields(name, y):
         return x
     if isinstance(x, Lane) or isinstance(y, Lane):
         return Lane.DATA
@@ -132,12 +148,14 @@ def _extremum(name: str, x: Element, y: Element) -> Element:
 def _by_infinity(name: str, x: Element, y: Element) -> Element:
     """Arithmetic of one finite but unknown element with a known number.
 
+    A sentinel counts as minus infinity, but keeps its value: with zero it still makes zero.
+
     Infinity times data keeps its sign: scales are positive, and where they are not it matters
     only that the product is not finite.
     """
-    if not isinstance(x, Lane) and math.isinf(x) and name in ("+", "-", "*", "/"):
+    if is_infinite(x) and name in ("+", "-", "*", "/"):
         return x
-    if not isinstance(y, Lane) and math.isinf(y):
+    if not isinstance(y, Lane) and is_infinite(y):
         return {"+": y, "-": -y, "*": y, "/": 0.0}.get(name, Lane.DATA)
     return Lane.DATA
 

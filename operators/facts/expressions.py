@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 import libcst as cst
 import libcst.matchers as m
 
 from gatecert.operators.facts import elements
-from gatecert.operators.facts.elements import TRUE, Element, Lane
+from gatecert.operators.facts.elements import Lane
 from gatecert.operators.facts.language import dotted
 from gatecert.operators.facts.scene import Scene
 from gatecert.operators.facts.tiles import merge_rank, subscripted, transposed
@@ -26,6 +26,7 @@ from gatecert.operators.facts.values import (
     number,
     short,
     sum_text,
+    terms,
     weakest,
 )
 from gatecert.operators.records import Reveal
@@ -73,6 +74,8 @@ class Expressions:
         self._change = change
         self._names: dict[str, Value] = {}
         self._depth = 0
+        self._standings: set[str] = set()
+        self._taken: dict[cst.CSTNode, bool] = {}
 
     def _call(self, node: cst.Call) -> Value:
         raise NotImplementedError
@@ -117,6 +120,8 @@ class Expressions:
             case cst.Attribute():
                 return self._attribute(node)
             case cst.IfExp():
+                if node in self._taken:
+                    return self._eval(node.body if self._taken[node] else node.orelse)
                 self._eval(node.test)
                 yes, no = self._eval(node.body), self._eval(node.orelse)
                 return join_values(yes, no, self._source(node))
@@ -132,8 +137,8 @@ class Expressions:
     def _name(self, name: str) -> Value:
         if name in self._names:
             return self._names[name]
-        if name in ("True", "False"):
-            return number(name, float(name == "True"))
+        if name in ("True", "False", "None"):  # as a mask, None lets every lane through
+            return number(name, float(name != "False"))
         constant = self._scene.constants.get(name)
         if constant is not None and self._depth < MAX_DEPTH:
             self._depth += 1
@@ -181,6 +186,7 @@ class Expressions:
             leak=weakest(*(part.leak for part in parts)),
             index=any(part.index for part in parts) and not any(part.loaded for part in parts),
             loaded=any(part.loaded for part in parts),
+            foreign=any(part.foreign for part in parts),
         )
 
     def _binary(self, name: str, x: Value, y: Value) -> Value:
@@ -199,15 +205,24 @@ class Expressions:
             return mixed.holds(
                 elements.either(x.before, y.before), elements.either(x.after, y.after), mixed.same
             )
+        if name in ("+", "-", "*", "//") and self._stands(x, y):
+            self._standings.add(mixed.text)
         before = elements.apply_binary(name, x.before, y.before)
         after = elements.apply_binary(name, x.after, y.after)
         same = mixed.same
         if name in ("maximum", "minimum"):
             # A lane that yields to the other operand both times makes no difference.
             for one, other in ((x, y), (y, x)):
-                yields = _yields(name, one.before) and _yields(name, one.after)
-                same = same or (yields and other.same)
+                hidden = elements.yields(name, one.before) and elements.yields(name, one.after)
+                same = same or (hidden and other.same)
         return mixed.holds(before, after, same)
+
+    def _stands(self, *parts: Value) -> bool:
+        """Whether scalars are program ids and loop variables, moved and scaled by constants."""
+        others = [part for part in parts if part.text not in self._standings]
+        return len(others) < len(parts) and all(
+            not isinstance(part.before, Lane) or part.text in self._scene.fixed for part in others
+        )
 
     def _comparison(self, node: cst.Comparison) -> Value:
         left = self._eval(node.left)
@@ -223,7 +238,7 @@ class Expressions:
     def _term(self, node: cst.Comparison, position: int, left: Value, right: Value) -> Value:
         target = node.comparisons[position]
         symbol = operator_symbol(target.operator)
-        conjunct = _conjunct(node, position, symbol, left, right)
+        conjunct = _conjunct(node, position, symbol, left, right, self._standings)
         value = self._binary(symbol, left, right)
         lanes, change = self._lanes, self._change
         if lanes is not None and lanes.conjunct.key == conjunct.key:
@@ -243,26 +258,20 @@ class Expressions:
         ):
             flipped = elements.negate(value.before)
             value = value.holds(value.before, flipped, same=False)
-        return replace(value, conjuncts=(conjunct,), index=False)
+        return replace(value, conjuncts=(conjunct,), index=False, foreign=False)
 
 
 def operator_symbol(node: cst.CSTNode) -> str:
     return _OPERATORS.get(type(node), type(node).__name__)
 
 
-def _yields(name: str, element: Element) -> bool:
-    return element in (float("-inf") if name == "maximum" else float("inf"), Lane.POISON)
-
-
-def terms(mask: Value) -> tuple[Conjunct, ...]:
-    """The terms of a mask joined by and; one opaque term where syntax shows none."""
-    if mask.conjuncts or mask.before == TRUE:
-        return mask.conjuncts
-    return (Conjunct(ConjunctKind.OTHER, mask.text, mask.text, mask.placed),)
-
-
 def _conjunct(
-    node: cst.Comparison, position: int, symbol: str, left: Value, right: Value
+    node: cst.Comparison,
+    position: int,
+    symbol: str,
+    left: Value,
+    right: Value,
+    standings: Set[str],
 ) -> Conjunct:
     """A comparison as a term of a mask."""
     for index, bound, sign, first in (
@@ -288,6 +297,8 @@ def _conjunct(
             negated=not upper,
             outside=upper or bound.before == 0.0,
             loaded=index.loaded,
+            standing=bound.text in standings and bool(index.placed),
+            addends=index.sum,
             bound=sum_text(add_sums(index.sum, distance, -1)),
             bound_first=first,
         )

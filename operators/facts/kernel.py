@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -67,8 +68,12 @@ class KernelSyntax:
     """Names under which `triton.language` is known in the module (`tl`, `triton.language`)."""
 
 
+@functools.lru_cache(maxsize=8)
 def parse_module(text: str) -> ModuleSyntax:
-    """Parse a module's text; raises `libcst.ParserSyntaxError` where it is not Python."""
+    """Parse a module's text, once for all its kernels.
+
+    Raises `libcst.ParserSyntaxError` where it is not Python.
+    """
     wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
     starts = [0]
     starts += [ending.end() for ending in _LINE_ENDING.finditer(text)]

@@ -4,23 +4,33 @@ Given the lanes in which one term of a mask is false (the padding of a tile) or 
 one change of the source, the walk computes for every expression what those lanes hold before
 and after, and whether the difference gets into other lanes, into memory, or past a buffer's
 end. It is a flow-sensitive abstract interpretation: loops run until nothing changes, branches
-are joined, helper functions of the same module are entered.
+are joined, or walked path by path where they set several names that belong together, and
+helper functions of the same module are entered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import libcst as cst
 
 from gatecert.operators.facts.calls import Calls
-from gatecert.operators.facts.elements import TRUE
+from gatecert.operators.facts.elements import Lane
 from gatecert.operators.facts.expressions import operator_symbol
 from gatecert.operators.facts.scene import Scene, parameters
-from gatecert.operators.facts.values import Change, Findings, Lanes, Value, join_values
+from gatecert.operators.facts.values import (
+    Change,
+    Findings,
+    Lanes,
+    Value,
+    join_values,
+    weakest,
+)
 
 _MAX_TURNS = 6
+_MAX_FORKS = 3
+"""How many branches inside one another are walked path by path."""
 
 
 def walk(scene: Scene, lanes: Lanes | None = None, change: Change | None = None) -> Findings:
@@ -31,17 +41,46 @@ def walk(scene: Scene, lanes: Lanes | None = None, change: Change | None = None)
 class _Walk(Calls):
     """The statements of a kernel."""
 
+    def __init__(self, scene: Scene, lanes: Lanes | None, change: Change | None) -> None:
+        super().__init__(scene, lanes, change)
+        self._forks = 0
+        self._decided: dict[str, bool] = {}
+
     def run(self) -> Findings:
         function = self._scene.kernel.function
-        for parameter in parameters(function):
-            self._names[parameter] = Value(parameter)
+        vectors = self._scene.vectors
+        for name in parameters(function):
+            self._names[name] = self._tile(name) if name in vectors else Value(name, foreign=True)
         self._block(function.body)
         for value in self._returned:
-            self._output(function, value, TRUE, TRUE)
+            shown = Findings()
+            shown.outputs[function] = weakest(value.leak, None if value.same else self._reveal())
+            self.findings.absorb(shown)
         return self.findings
 
+    def _tile(self, name: str) -> Value:
+        """An index vector that a caller passes in."""
+        outside = self._lanes is not None and name in self._lanes.outside_tiles
+        element = Lane.OUTSIDE if outside else Lane.DATA
+        placed = frozenset({(name, -1)})
+        return Value(name, 1, placed, element, element, index=True, foreign=True)
+
     def _block(self, body: cst.BaseSuite) -> None:
-        for statement in body.body:
+        self._statements(body.body)
+
+    def _statements(self, statements: Sequence[cst.CSTNode]) -> None:
+        for position, statement in enumerate(statements):
+            rest = statements[position + 1 :]
+            choice = _choice(statement)
+            walked = choice is None or choice in self._taken
+            if choice is not None and not walked and self._correlates(statement, rest):
+                self._forks += 1
+                if isinstance(choice, cst.If):
+                    self._branch(choice, rest)
+                else:
+                    self._paths(choice, (statement, *rest), (statement, *rest))
+                self._forks -= 1
+                return
             self._statement(statement)
 
     def _statement(self, node: cst.CSTNode) -> None:
@@ -83,24 +122,61 @@ class _Walk(Calls):
                 part = value.parts[position] if known else _element(value, position)
                 self._bind(element.value, part)
 
-    def _branch(self, node: cst.If) -> None:
+    def _correlates(self, node: cst.CSTNode, rest: Sequence[cst.CSTNode]) -> bool:
+        """Whether branches set a mask, or load tiles, for use with others of that branch."""
+        if not rest or self._forks >= _MAX_FORKS:
+            return False
+        used = self._scene.names_used(rest)
+        tiles = self._scene.loads_set(node) & used
+        again = bool(tiles) and bool(self._scene.tests((node,)) & self._scene.tests(rest))
+        return again or len(tiles) > 1 or bool(self._scene.masks_set(node) & used)
+
+    def _branch(self, node: cst.If, rest: Sequence[cst.CSTNode] = ()) -> None:
+        otherwise: Sequence[cst.CSTNode] = ()
+        if isinstance(node.orelse, cst.Else):
+            otherwise = node.orelse.body.body
+        elif isinstance(node.orelse, cst.If):
+            otherwise = (node.orelse,)
+        self._paths(node, (*node.body.body, *rest), (*otherwise, *rest))
+
+    def _paths(
+        self, node: cst.If | cst.IfExp, yes: Sequence[cst.CSTNode], no: Sequence[cst.CSTNode]
+    ) -> None:
+        """Walk both ways from a test and join them; a test decided before goes the same way."""
         condition = self._eval(node.test)
         if condition.leak is not None:
             self.findings.outputs[node] = condition.leak
-        entry = dict(self._names)
-        self._block(node.body)
-        taken, self._names = self._names, entry
-        if isinstance(node.orelse, cst.Else):
-            self._block(node.orelse.body)
-        elif isinstance(node.orelse, cst.If):
-            self._branch(node.orelse)
-        self._names = self._joined(taken, self._names, node)
+        test = condition.text.removeprefix("~")
+        negated = test != condition.text
+        known = self._decided.get(test)
+        stable = not condition.loaded and not set("@#") & set(test)
+        entry, findings = dict(self._names), self.findings
+        ends: list[dict[str, Value]] = []
+        seen = Findings()
+        for taken, statements in ((True, yes), (False, no)):
+            holds = taken is not negated
+            if known is not None and known is not holds:
+                continue
+            self._names, self.findings = dict(entry), Findings()
+            if known is None and stable:
+                self._decided[test] = holds
+            self._taken[node] = taken
+            self._statements(statements)
+            del self._taken[node]
+            if known is None:
+                self._decided.pop(test, None)
+            ends.append(self._names)
+            seen.absorb(self.findings)
+        self.findings = findings
+        self.findings.replace(seen)
+        self._names = self._joined(ends[0], ends[-1], node)
 
     def _loop(self, node: cst.For | cst.While, body: cst.BaseSuite, target: object) -> None:
         line = self._module.line(node)
-        carried = [name for name in self._scene.assigned(node) if name in self._names]
+        carried = sorted(self._scene.names_set(node.body) & self._names.keys())
         if isinstance(target, cst.Name):
             self._names[target.value] = Value(f"{target.value}@{line}", index=True)
+            self._standings.add(f"{target.value}@{line}")
         for _ in range(_MAX_TURNS):
             for name in carried:
                 self._names[name] = _carried(self._names[name], f"{name}@{line}")
@@ -122,6 +198,17 @@ class _Walk(Calls):
         for name, value in y.items():
             names[name] = join_values(x[name], value, f"{name}@{line}") if name in x else value
         return names
+
+
+def _choice(statement: cst.CSTNode) -> cst.If | cst.IfExp | None:
+    """A branch, or the conditional expression that an assignment chooses its value by."""
+    if isinstance(statement, cst.If):
+        return statement
+    if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
+        small = statement.body[0]
+        if isinstance(small, cst.Assign) and isinstance(small.value, cst.IfExp):
+            return small.value
+    return None
 
 
 def _carried(value: Value, text: str) -> Value:

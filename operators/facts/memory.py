@@ -8,24 +8,25 @@ nowhere.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
 from gatecert.operators.facts.edits import drop_argument
 from gatecert.operators.facts.elements import FALSE, Element
-from gatecert.operators.facts.expressions import terms
 from gatecert.operators.facts.kernel import KernelSyntax
 from gatecert.operators.facts.lanes import walk
 from gatecert.operators.facts.language import dotted
-from gatecert.operators.facts.scene import scene
+from gatecert.operators.facts.scene import Scene, callers, scene
 from gatecert.operators.facts.values import (
     Access,
     AccessKind,
     Change,
     Conjunct,
     ConjunctKind,
+    Findings,
     Lanes,
+    terms,
     weakest,
 )
 from gatecert.operators.records import Edit, ObservableBy, Reveal
@@ -65,34 +66,64 @@ class Effect:
 
 
 class Memory:
-    """The loads, stores, atomics and selects of one kernel."""
+    """The loads, stores, atomics and selects of one kernel.
+
+    A helper is seen through the functions of its module that call it; one that none calls, or
+    none with a mask, is seen alone.
+    """
 
     def __init__(self, kernel: KernelSyntax) -> None:
         self.kernel = kernel
-        self._scene = scene(kernel)
-        found = walk(self._scene).accesses.values()
-        self._accesses = tuple(sorted(found, key=lambda a: kernel.module.span(a.node)))
+        self._span = kernel.module.span(kernel.function)
+        views = [_view(caller) for caller in callers(kernel)]
+        self._views = [v for v in views if any(self._mine(a) for a in v.accesses)]
+        self._views = self._views or [_view(kernel)]
+        found = Findings()
+        for view in self._views:
+            found.absorb(Findings({access.node: access for access in view.accesses}))
+        self._accesses = tuple(
+            sorted(found.accesses.values(), key=lambda a: kernel.module.span(a.node))
+        )
+
+    def owns(self, node: cst.CSTNode) -> bool:
+        """Whether a node stands in the kernel itself."""
+        start, end = self._span
+        return start <= self.kernel.module.span(node)[0] < end
+
+    def _mine(self, access: Access) -> bool:
+        nodes = (access.node, *(term.node for term in mask_terms(access)))
+        return any(self.owns(node) for node in nodes if node is not None)
 
     def accesses(self, *kinds: AccessKind) -> tuple[Access, ...]:
         """The kernel's own accesses of these kinds, in source order."""
-        return tuple(access for access in self._accesses if access.kind in kinds)
+        return tuple(access for access in self.guarded(*kinds) if self.owns(access.node))
+
+    def guarded(self, *kinds: AccessKind) -> tuple[Access, ...]:
+        """Accesses that the kernel makes or whose mask it makes, in source order."""
+        return tuple(a for a in self._accesses if a.kind in kinds and self._mine(a))
 
     def line(self, access: Access) -> int:
         """The line on which an access starts."""
         return self.kernel.module.line(access.node)
 
     def effect(self, change: Change, among: Iterable[Conjunct], truth: Element = FALSE) -> Effect:
-        """What a change does in lanes where one of the terms is false (or last true)."""
-        bounds = [term for access in self._accesses for term in bound_terms(access)]
+        """What a change does in lanes where one of the terms is false (or last true).
+
+        A mask that somebody else made is taken to be one of bounds.
+        """
         total = Effect()
         for term in among:
-            peers = frozenset(t.index for t in bounds if t.bound == term.bound) - {term.index}
-            findings = walk(self._scene, Lanes(term, truth, peers), change)
-            total |= Effect(
-                bounds=any(findings.bounds.values()),
-                values=weakest(*findings.outputs.values()),
-                meets=any(findings.meets.values()),
-            )
+            if term.foreign:
+                total |= Effect(bounds=True)
+                continue
+            for view in self._views:
+                for lanes in view.lanes(term, truth):
+                    findings = walk(view.scene, lanes, change)
+                    total |= Effect(
+                        bounds=any(findings.bounds.values()),
+                        values=weakest(*findings.outputs.values()),
+                        meets=any(findings.meets.values()),
+                    )
         return total
 
     def sibling(self, access: Access) -> str:
@@ -126,6 +157,30 @@ class Memory:
             if position == 0 or (arg.keyword is None and later):
                 return ()
         return tuple(_merged(sorted(drop_argument(self.kernel.module, call, a) for a in gone)))
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A function and all accesses that it makes, those of its helpers included."""
+
+    scene: Scene
+    accesses: tuple[Access, ...]
+
+    def lanes(self, term: Conjunct, truth: Element) -> Iterator[Lanes]:
+        """Where a term decides: past its bound, and before the end if that is further on."""
+        bounds = [other for access in self.accesses for other in bound_terms(access)]
+        same = frozenset(t.index for t in bounds if t.bound == term.bound)
+        lanes = Lanes(term, truth, peers=same - {term.index})
+        if term.standing and truth == FALSE:
+            yield replace(lanes, inside=True)
+            if any(t.index == term.index and not t.standing for t in bounds):
+                return
+        yield lanes
+
+
+def _view(function: KernelSyntax) -> _View:
+    seen = scene(function)
+    return _View(seen, tuple(walk(seen).accesses.values()))
 
 
 def mask_terms(access: Access) -> tuple[Conjunct, ...]:

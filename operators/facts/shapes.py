@@ -1,52 +1,25 @@
-"""Kinds (integer, float, pointer, ...) and symbolic tile shapes of a kernel's expressions.
-
-A shape is a tuple of dims, each the source text of its size (`"BLOCK_M"`, `"1"`); `()` is a
-scalar. None means that the analysis does not know. Two different texts count as different
-sizes, so shapes that agree here agree for any block sizes.
+"""Kinds and symbolic tile shapes of a kernel's expressions (`facts/dims.py` says what those
+are). None means that the analysis does not know.
 """
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
 
-from gatecert.operators.facts.dataflow import Dataflow
+from gatecert.operators.facts.dataflow import Dataflow, ParameterKind
 from gatecert.operators.facts.definitions import Definition, DefinitionKind
-from gatecert.operators.facts.language import REDUCTIONS, SCANS
+from gatecert.operators.facts.dims import Shape as Shape
+from gatecert.operators.facts.dims import ShapeConflict as ShapeConflict
+from gatecert.operators.facts.dims import Sizes
+from gatecert.operators.facts.kinds import Kind as Kind
+from gatecert.operators.facts.kinds import Kinds
+from gatecert.operators.facts.language import ATOMICS, REDUCTIONS, SCANS
 
-Shape = tuple[str, ...]
-
-
-class Kind(enum.Enum):
-    """What sort of value an expression has."""
-
-    INTEGER = "integer"
-    FLOAT = "float"
-    POINTER = "pointer"
-    BOOLEAN = "boolean"
-    UNKNOWN = "unknown"
-
-
-class ShapeConflict(Exception):
-    """Two operands whose shapes cannot be broadcast, or an axis that is not there."""
-
-
-_INTEGER_CALLS = frozenset(
-    {"program_id", "num_programs", "arange", "cdiv", "argmax", "argmin", "builtins.range",
-     "builtins.len", "builtins.int"}
-)  # fmt: skip
-_FLOAT_CALLS = frozenset(
-    {"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "sigmoid",
-     "softmax", "builtins.float", "pow", "rand", "randn"}
-)  # fmt: skip
-_TRANSPARENT = frozenset(
-    {"abs", "max_contiguous", "multiple_of", "max_constancy", "broadcast_to", "reshape", "trans",
-     "expand_dims", "sum", "max", "min", "reduce", "cumsum", "cumprod", "maximum", "minimum",
-     "fma", "where", "clamp", "builtins.max", "builtins.min", "builtins.abs", "advance", "flip"}
-)  # fmt: skip
+_MAX_PASSES = 12
+"""Shapes settle after one pass per nested loop; the limit only guards against a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,111 +35,104 @@ class Supposition:
 
 
 class Typing:
-    """Kinds and shapes of one kernel's expressions, each computed once."""
+    """Kinds and shapes of one kernel's expressions, each computed once.
 
-    def __init__(self, flow: Dataflow, supposition: Supposition | None = None) -> None:
+    A conflict is local: what uses the expression in conflict has an unknown shape, and the
+    rest of the kernel is typed as ever.
+    """
+
+    def __init__(self, flow: Dataflow) -> None:
         self.flow = flow
-        self._suppose = supposition or Supposition()
-        self._pointers = {n for n, k in flow.parameters().items() if k.value == "pointer"}
-        self._kinds: dict[cst.CSTNode, Kind] = {}
-        self._shapes: dict[cst.CSTNode, Shape | None] = {}
-        self._busy: set[cst.CSTNode] = set()
-
-    # -- kinds
+        self._kinds = Kinds(flow)
+        self._right = _Shapes(flow)
+        self._right.settle(flow.evaluation_order)
 
     def kind(self, node: cst.CSTNode) -> Kind:
         """The kind of an expression; UNKNOWN where nothing in the source tells."""
-        if node not in self._kinds:
-            self._kinds[node] = Kind.UNKNOWN
-            self._kinds[node] = self._kind(node)
-        return self._kinds[node]
-
-    def _kind(self, node: cst.CSTNode) -> Kind:
-        match node:
-            case cst.Integer():
-                return Kind.INTEGER
-            case cst.Float():
-                return Kind.FLOAT
-            case cst.Comparison() | cst.BooleanOperation():
-                return Kind.BOOLEAN
-            case cst.Name():
-                if node.value in ("True", "False"):
-                    return Kind.BOOLEAN
-                return self._joined([self._defined_kind(d) for d in self.flow.reaching(node)])
-            case cst.BinaryOperation():
-                if isinstance(node.operator, cst.Divide):
-                    return Kind.FLOAT
-                return self._joined([self.kind(node.left), self.kind(node.right)])
-            case cst.AugAssign():
-                return self._joined([self.kind(node.target), self.kind(node.value)])
-            case cst.Call():
-                return self._call_kind(node)
-            case _:
-                values = [n for role, n in self.flow.operands(node) if role.value == "value"]
-                return self._joined([self.kind(n) for n in values])
-
-    def _defined_kind(self, definition: Definition) -> Kind:
-        if definition.kind is DefinitionKind.LOOP_VARIABLE:
-            return Kind.INTEGER
-        if definition.kind is DefinitionKind.PARAMETER:
-            return Kind.POINTER if definition.name in self._pointers else Kind.UNKNOWN
-        return Kind.UNKNOWN if definition.value is None else self.kind(definition.value)
-
-    def _joined(self, kinds: list[Kind]) -> Kind:
-        for decisive in (Kind.POINTER, Kind.FLOAT):
-            if decisive in kinds:
-                return decisive
-        if kinds and all(k is Kind.BOOLEAN for k in kinds):
-            return Kind.BOOLEAN
-        known = [k for k in kinds if k is not Kind.UNKNOWN]
-        # An integer beside an unknown operand (a loop-carried counter, an unannotated size).
-        return Kind.INTEGER if Kind.INTEGER in known and len(known) == len(kinds) else Kind.UNKNOWN
-
-    def _call_kind(self, node: cst.Call) -> Kind:
-        name = self.flow.call_name(node)
-        if name in _INTEGER_CALLS:
-            return Kind.INTEGER
-        if name in _FLOAT_CALLS or name in ("dot", "div"):
-            return Kind.FLOAT
-        if name in ("to", "zeros", "full"):
-            dtype = self.flow.argument(node, "dtype")
-            text = "" if dtype is None else self.flow.source(dtype.value)
-            for kind in (Kind.INTEGER, Kind.FLOAT, Kind.POINTER):
-                if kind.value.removesuffix("eger") in text:
-                    return kind
-        if name == "make_block_ptr":
-            return Kind.POINTER
-        if name == "to" or name in _TRANSPARENT:
-            values = [n for role, n in self.flow.operands(node) if role.value == "value"]
-            return self._joined([self.kind(n) for n in values])
-        return Kind.UNKNOWN
-
-    # -- shapes
+        return self._kinds.kind(node)
 
     def shape(self, node: cst.CSTNode) -> Shape | None:
         """The tile shape of an expression.
 
-        Raises `ShapeConflict` if operands cannot be broadcast together.
+        Raises `ShapeConflict` if its operands cannot be broadcast together.
         """
-        if node in self._shapes:
-            return self._shapes[node]
-        if node in self._busy:
-            return None
-        self._busy.add(node)
-        try:
-            shape = self._shape(node)
-        finally:
-            self._busy.discard(node)
-        if shape is not None or not self._busy:  # inside a cycle, None may only be "not yet"
-            self._shapes[node] = shape
-        return shape
+        if node in self._right.conflicts:
+            raise ShapeConflict(self.flow.source(node))
+        return self.safe_shape(node)
 
     def safe_shape(self, node: cst.CSTNode) -> Shape | None:
         """Like `shape`, but a conflict is only something not known."""
-        try:
-            return self.shape(node)
-        except ShapeConflict:
-            return None
+        return self._right.sizes.canonical(self._right.shapes.get(node))
+
+    @property
+    def conflicts(self) -> frozenset[cst.CSTNode]:
+        """Expressions that surely have no shape, as far as the analysis can follow."""
+        return frozenset(self._right.conflicts)
+
+    def new_conflicts(self, supposition: Supposition) -> frozenset[cst.CSTNode]:
+        """Expressions that have no shape any more if the kernel is as supposed."""
+        changed = (*supposition.axes, *supposition.turned, *supposition.bare)
+        touched = self.flow.influenced(changed)
+        supposed = _Shapes(self.flow, supposition, self._right, touched)
+        supposed.settle([n for n in self.flow.evaluation_order if n in touched])
+        return frozenset(supposed.conflicts) - self.conflicts
+
+
+def conflicts(flow: Dataflow) -> frozenset[cst.CSTNode]:
+    """Expressions of the kernel that surely have no shape."""
+    return Typing(flow).conflicts
+
+
+class _NotYet(Exception):
+    """An operand comes around a loop and has no shape so far."""
+
+
+class _Shapes:
+    """Least fixed point of the shapes of a kernel, or of what a supposition changes in it."""
+
+    def __init__(
+        self,
+        flow: Dataflow,
+        supposition: Supposition | None = None,
+        right: _Shapes | None = None,
+        touched: frozenset[cst.CSTNode] = frozenset(),
+    ) -> None:
+        self.flow = flow
+        self.sizes: Sizes = Sizes() if right is None else Sizes(right.sizes)
+        self.shapes: dict[cst.CSTNode, Shape | None] = {}
+        self.conflicts: set[cst.CSTNode] = set()
+        self._suppose = supposition or Supposition()
+        self._learning = right is None
+        self._given: dict[str, Shape] = _given_tiles(flow) if right is None else right._given
+        if right is not None:
+            self.shapes = {n: s for n, s in right.shapes.items() if n not in touched}
+
+    def settle(self, order: Sequence[cst.CSTNode]) -> None:
+        """Compute the shapes of these expressions, operands first."""
+        for _ in range(_MAX_PASSES):
+            self.conflicts.clear()
+            if not self._pass(order):
+                return
+
+    def _pass(self, order: Sequence[cst.CSTNode]) -> bool:
+        moved = False
+        for node in order:
+            try:
+                shape = self.sizes.canonical(self._shape(node))
+            except _NotYet:
+                continue
+            except ShapeConflict:
+                self.conflicts.add(node)
+                shape = None
+            if node not in self.shapes or self.shapes[node] != shape:
+                self.shapes[node] = shape
+                moved = True
+        return moved
+
+    def _of(self, node: cst.CSTNode) -> Shape | None:
+        if node not in self.shapes:
+            raise _NotYet
+        return self.sizes.canonical(self.shapes[node])
 
     def _shape(self, node: cst.CSTNode) -> Shape | None:
         match node:
@@ -175,46 +141,90 @@ class Typing:
             case cst.Comparison():
                 return self._broadcast([node.left, *(t.comparator for t in node.comparisons)])
             case cst.Name():
-                return self._name_shape(node)
+                return self._name(node)
             case cst.Subscript():
-                return self._subscript_shape(node)
+                return self._subscript(node)
             case cst.Call():
-                return self._call_shape(node)
+                return self._call(node)
             case cst.Attribute():
-                inner = self.shape(node.value) if node.attr.value == "T" else ()
+                inner = self._of(node.value) if node.attr.value == "T" else ()
                 return None if inner is None else tuple(reversed(inner))
             case cst.AugAssign():
                 return self._broadcast([node.target, node.value])
             case cst.BinaryOperation():
                 return self._broadcast([node.left, node.right])
             case cst.UnaryOperation():
-                return self.shape(node.expression)
+                return self._of(node.expression)
             case cst.IfExp():
                 return self._broadcast([node.body, node.orelse])
             case _:
                 return None
 
-    def _name_shape(self, node: cst.Name) -> Shape | None:
-        found: list[Shape] = []
-        for definition in self.flow.reaching(node):
-            if definition.element is not None:
-                return None
-            if definition.value is None:
-                found.append(())
-                continue
-            shape = self.shape(definition.value)
-            if shape is not None:
-                found.append(shape)
-        if not found:
-            return () if not self.flow.reaching(node) else None
-        if len(set(found)) == 1:
-            return found[0]
-        # A scalar initial value (`m = -inf`) takes the shape of what replaces it only where
-        # Triton would reject the loop, so differing definitions are a conflict in loops.
-        raise ShapeConflict(self.flow.source(node))
+    def _broadcast(self, nodes: Iterable[cst.CSTNode]) -> Shape | None:
+        return self.sizes.broadcast_all([self._of(n) for n in nodes])
 
-    def _subscript_shape(self, node: cst.Subscript) -> Shape | None:
-        base = self.shape(node.value)
+    # -- names
+
+    def _name(self, node: cst.Name) -> Shape | None:
+        """The shape of all definitions that reach a use.
+
+        Arms of a branch may differ in shape (only one of them is compiled if the condition is
+        a constexpr), so the use has the shape that both broadcast to. A value that a loop
+        carries may not: Triton rejects a loop that changes a variable's shape.
+        """
+        found: dict[tuple[cst.CSTNode, ...], Shape] = {}
+        unknown = False
+        for definition in self.flow.reaching(node):
+            shape = self._defined(definition)
+            if shape is None:
+                unknown = unknown or definition.value is None or definition.value in self.shapes
+                continue
+            loops = self.flow.loops(definition.node)
+            found[loops] = self._arms(found.get(loops, ()), shape)
+        self._learn(node, found)
+        if found:
+            first, *others = found.values()
+            for shape in others:
+                if not self._alike(first, shape):
+                    raise ShapeConflict(self.flow.source(node))
+            return first
+        if not self.flow.reaching(node):
+            return ()
+        if unknown:
+            return None
+        raise _NotYet
+
+    def _defined(self, definition: Definition) -> Shape | None:
+        if definition.kind is DefinitionKind.PARAMETER:
+            return self._given.get(definition.name, ())
+        if definition.value is None:
+            return ()
+        return None if definition.element is not None else self.shapes.get(definition.value)
+
+    def _arms(self, left: Shape, right: Shape) -> Shape:
+        shape = self.sizes.broadcast(left, right)
+        assert shape is not None
+        return shape
+
+    def _alike(self, left: Shape, right: Shape) -> bool:
+        return len(left) == len(right) and all(
+            self.sizes.agree(a, b) for a, b in zip(left, right, strict=True)
+        )
+
+    def _learn(self, node: cst.Name, found: dict[tuple[cst.CSTNode, ...], Shape]) -> None:
+        """A parameter that a loop carries is a tile if what replaces it is one."""
+        tile = next((shape for loops, shape in found.items() if loops and shape), None)
+        if tile is None or found.get(()) != () or not self._learning:
+            return
+        outside = [d for d in self.flow.reaching(node) if not self.flow.loops(d.node)]
+        if all(d.kind is DefinitionKind.PARAMETER for d in outside):
+            self._given.update((d.name, tile) for d in outside)
+            found[()] = tile
+
+    # -- expressions
+
+    def _subscript(self, node: cst.Subscript) -> Shape | None:
+        base = self._of(node.value)
         if base is None or node in self._suppose.bare:
             return base
         left = list(base)
@@ -229,18 +239,9 @@ class Typing:
                 raise ShapeConflict(self.flow.source(node))
             else:
                 return None
-        if left:
-            return (*result, *left)
-        return tuple(result)
+        return (*result, *left)
 
-    def _broadcast(self, nodes: list[cst.CSTNode]) -> Shape | None:
-        shapes = [self.shape(n) for n in nodes]
-        result: Shape | None = ()
-        for shape in shapes:
-            result = broadcast(result, shape)
-        return result
-
-    def _call_shape(self, node: cst.Call) -> Shape | None:
+    def _call(self, node: cst.Call) -> Shape | None:
         flow = self.flow
         name = flow.call_name(node)
         arguments = {a.parameter: a.value for a in flow.arguments(node)}
@@ -252,46 +253,55 @@ class Typing:
             return self._spelled(arguments["shape"])
         if name == "make_block_ptr" and "block_shape" in arguments:
             return self._spelled(arguments["block_shape"])
-        if name in ("load", "store"):
+        if name in ("load", "store") or name in ATOMICS:
             pointer = arguments.get("pointer")
-            return None if pointer is None else self._memory_shape(name, pointer, arguments)
+            return None if pointer is None else self._memory(name, pointer, arguments)
         if name in REDUCTIONS:
             return self._reduced(node, arguments)
         if name == "dot" and "input" in arguments and "other" in arguments:
-            return self._dot_shape(arguments)
+            return self._dot(node, arguments)
         if name == "trans" and len(arguments) == 1:
-            shape = self.shape(next(iter(arguments.values())))
+            shape = self._of(next(iter(arguments.values())))
             return None if shape is None else tuple(reversed(shape))
         if name in ("expand_dims", "associative_scan") or name.startswith("helper."):
             return None
         if name in SCANS or name in ("advance", "to", "zeros_like"):
             first = next(iter(arguments.values()), None)
-            return None if first is None else self.shape(first)
-        if name.startswith(("atomic_", "descriptor_")):
+            return None if first is None else self._of(first)
+        if name.startswith("descriptor_"):
             return None
         values = [n for role, n in flow.operands(node) if role.value in ("value", "condition")]
         return self._broadcast(values) if values else None
 
-    def _memory_shape(
+    def _memory(
         self, name: str, pointer: cst.CSTNode, arguments: dict[str, cst.BaseExpression]
     ) -> Shape | None:
-        shape = self.shape(pointer)
-        for part in ("mask", "other", "value"):
-            given = self.shape(arguments[part]) if part in arguments else ()
-            if shape is not None and given is not None and broadcast(shape, given) != shape:
+        shape = self._of(pointer)
+        for part in ("mask", "other", "value", "cmp"):
+            given = self._of(arguments[part]) if part in arguments else ()
+            if shape is None or given is None:
+                continue
+            if self.sizes.broadcast(shape, given) != self.sizes.canonical(shape):
                 raise ShapeConflict(f"{part} of {name}")
         return shape
 
-    def _dot_shape(self, arguments: dict[str, cst.BaseExpression]) -> Shape | None:
-        left, right = self.shape(arguments["input"]), self.shape(arguments["other"])
-        if left is None or right is None or len(left) != 2 or len(right) != 2:
+    def _dot(self, node: cst.Call, arguments: dict[str, cst.BaseExpression]) -> Shape | None:
+        """Rows of the left by columns of the right; one of the two may be unknown."""
+        left, right = self._of(arguments["input"]), self._of(arguments["other"])
+        known = [shape for shape in (left, right) if shape is not None]
+        if not known or any(len(shape) != 2 for shape in known):
             return None
-        if left[1] != right[0]:
+        name = f"?{self.flow.kernel.module.span(node)[0]}"
+        left = left or (f"{name}.0", f"{name}.1")
+        right = right or (f"{name}.1", f"{name}.2")
+        if not self.sizes.agree(left[1], right[0]):
             raise ShapeConflict("dot")
-        return (left[0], right[1])
+        product = (left[0], right[1])
+        acc = self._of(arguments["acc"]) if "acc" in arguments else None
+        return product if acc is None else self.sizes.broadcast(product, acc)
 
     def _reduced(self, node: cst.Call, arguments: dict[str, cst.BaseExpression]) -> Shape | None:
-        shape = self.shape(arguments["input"]) if "input" in arguments else None
+        shape = self._of(arguments["input"]) if "input" in arguments else None
         if "return_indices" in arguments:
             return None
         whole = "axis" not in arguments or _is_none(arguments["axis"])
@@ -324,33 +334,58 @@ class Typing:
         return None
 
 
-def broadcast(left: Shape | None, right: Shape | None) -> Shape | None:
-    """The shape of an elementwise result; raises `ShapeConflict` if there is none.
-
-    As in NumPy, missing leading dims count as 1.
-    """
-    if left is None or right is None:
-        return None
-    rank = max(len(left), len(right))
-    left = ("1",) * (rank - len(left)) + left
-    right = ("1",) * (rank - len(right)) + right
-    result: list[str] = []
-    for a, b in zip(left, right, strict=True):
-        if a != b and "1" not in (a, b):
-            raise ShapeConflict(f"{left} and {right}")
-        result.append(b if a == "1" else a)
-    return tuple(result)
+def _given_tiles(flow: Dataflow) -> dict[str, Shape]:
+    """Parameters that a function uses as tiles, with sizes that only its callers know."""
+    kinds = flow.parameters()
+    found: dict[str, Shape] = {}
+    for definition in flow.definitions():
+        if definition.kind is not DefinitionKind.PARAMETER:
+            continue
+        if kinds[definition.name] is not ParameterKind.SCALAR:
+            continue
+        ranks = {r for use in flow.uses(definition) for r in _ranks(flow, use)}
+        if len(ranks) == 1:
+            rank = ranks.pop()
+            found[definition.name] = tuple(f"?{definition.name}.{i}" for i in range(rank))
+    return found
 
 
-def conflicts(flow: Dataflow, supposition: Supposition | None = None) -> bool:
-    """Whether some expression of the kernel surely has no shape."""
-    typing = Typing(flow, supposition)
-    for node in flow.expressions():
-        try:
-            typing.shape(node)
-        except ShapeConflict:
-            return True
-    return False
+def _ranks(flow: Dataflow, use: cst.CSTNode) -> Iterator[int]:
+    """How many dims the uses of a value, or of a copy or cast of it, say that it has."""
+    for copy in flow.copies(use):
+        for _, holder in flow.outputs(copy):
+            if isinstance(holder, cst.Subscript) and holder.value is copy:
+                yield from _slices(holder)
+            elif isinstance(holder, cst.BinaryOperation):
+                if _is_plain_scalar(flow, holder.left if holder.right is copy else holder.right):
+                    yield from _ranks(flow, holder)
+            elif flow.call_name(holder) in ("dot", "trans"):
+                yield 2
+            elif flow.call_name(holder) in REDUCTIONS:
+                broadcasts = (n for c in flow.copies(holder) for _, n in flow.outputs(c))
+                subscripts = (n for n in broadcasts if isinstance(n, cst.Subscript))
+                yield from (rank + 1 for n in subscripts for rank in _slices(n))
+
+
+def _is_plain_scalar(flow: Dataflow, node: cst.CSTNode) -> bool:
+    """Whether a value is made from numbers, constexpr parameters and loop variables alone."""
+    kinds = flow.parameters()
+    parts = {node, *flow.backward(node)}
+    if not all(isinstance(n, cst.BaseNumber | cst.BinaryOperation | cst.Name) for n in parts):
+        return False
+    definitions = {d for n in parts if isinstance(n, cst.Name) for d in flow.reaching(n)}
+    return all(
+        d.value is not None
+        or d.kind is DefinitionKind.LOOP_VARIABLE
+        or kinds.get(d.name) is ParameterKind.CONSTEXPR
+        for d in definitions
+    )
+
+
+def _slices(node: cst.Subscript) -> Iterator[int]:
+    count = sum(isinstance(element.slice, cst.Slice) for element in node.slice)
+    if count:
+        yield count
 
 
 def integer(node: cst.CSTNode) -> int | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from gatecert.operators.facts.constants import SENTINEL
 from gatecert.operators.facts.dataflow import Dataflow
 from gatecert.operators.facts.language import EXPONENTIALS, Role
 
@@ -122,7 +123,7 @@ def _starts_at_infinity(flow: Dataflow, exponential: cst.Call) -> bool:
 def _is_infinite(flow: Dataflow, value: cst.CSTNode) -> bool:
     """`float("-inf")` alone, in `full`, or added to zeros; huge numbers count as infinite."""
     return any(
-        (isinstance(n, cst.BaseNumber) and abs(float(flow.source(n))) > 1e4)
+        (isinstance(n, cst.BaseNumber) and abs(float(flow.source(n))) > SENTINEL)
         or (flow.call_name(n) == "builtins.float" and "inf" in flow.source(n))
         for n in (value, *flow.backward(value))
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
-from gatecert.operators.facts.elements import FALSE, Element, Lane, join
+from gatecert.operators.facts.elements import FALSE, TRUE, Element, Lane, join
 from gatecert.operators.facts.language import Argument
 from gatecert.operators.records import Reveal
 
@@ -63,8 +63,9 @@ class Conjunct:
     negation. `index` is the compared index as text (or the whole term, where it is no
     comparison), `bound` what it is compared with, `placed` the axis of the mask that it guards.
     `outside` says that where the term is false the index is past what it indexes, `loaded` that
-    it comes from memory. `node` and `target` name the comparison; `bound_first` is true for
-    `n > offs`.
+    it comes from memory, `foreign` that the term was made elsewhere, `standing` that the bound
+    is where the program or a loop stands (`cols <= row`) and not a size. `node` and `target`
+    name the comparison; `bound_first` is true for `n > offs`. `addends` is the index as a sum.
     """
 
     kind: ConjunctKind
@@ -76,7 +77,10 @@ class Conjunct:
     negated: bool = False
     outside: bool = False
     loaded: bool = False
+    foreign: bool = False
+    standing: bool = False
     bound: str = ""
+    addends: Sum = ()
     bound_first: bool = False
 
 
@@ -87,7 +91,8 @@ class Value:
     `before` and `after` are what those lanes hold in the original and in the mutant, `same`
     whether they are known to agree. `leak` is None while all other lanes agree; else it holds
     conditions under which they differ (empty: on any input). `index` marks what is made from
-    tile indices, program ids and loop variables without a load in between.
+    tile indices, program ids and loop variables without a load in between, `foreign` what comes
+    from a caller or a function that is not here.
     """
 
     text: str
@@ -99,6 +104,7 @@ class Value:
     leak: frozenset[Reveal] | None = None
     index: bool = False
     loaded: bool = False
+    foreign: bool = False
     conjuncts: tuple[Conjunct, ...] = ()
     parts: tuple[Value, ...] = ()
     addends: Sum | None = None
@@ -136,6 +142,21 @@ def weakest(*leaks: frozenset[Reveal] | None) -> frozenset[Reveal] | None:
     return min(found, key=lambda leak: (len(leak), sorted(leak)), default=None)
 
 
+def terms(mask: Value) -> tuple[Conjunct, ...]:
+    """The terms of a mask joined by and; one opaque term where syntax shows none."""
+    if mask.conjuncts or mask.before == TRUE:
+        return mask.conjuncts
+    opaque = Conjunct(ConjunctKind.OTHER, mask.text, mask.text, mask.placed, foreign=mask.foreign)
+    return (opaque,)
+
+
+def _either_terms(x: Value, y: Value) -> tuple[Conjunct, ...]:
+    """Terms on at least one of two paths: one that guards on some path only is a term too."""
+    if not (x.conjuncts or y.conjuncts):
+        return ()
+    return tuple(dict.fromkeys((*terms(x), *terms(y))))
+
+
 def join_values(x: Value, y: Value, text: str) -> Value:
     """What a name holds where two paths meet."""
     if x == y:
@@ -148,7 +169,8 @@ def join_values(x: Value, y: Value, text: str) -> Value:
         leak=weakest(x.leak, y.leak),
         index=x.index and y.index,
         loaded=x.loaded or y.loaded,
-        conjuncts=x.conjuncts if x.conjuncts == y.conjuncts else (),
+        foreign=x.foreign or y.foreign,
+        conjuncts=_either_terms(x, y),
     )
     if len(x.parts) == len(y.parts):
         parts = zip(x.parts, y.parts, strict=True)
@@ -225,6 +247,8 @@ class Lanes:
     peers: frozenset[str] = frozenset()
     """Other indices, as text, that the kernel keeps below the same bound: where one of them is
     used, it is smaller than an index past that bound."""
+    inside: bool = False
+    """Whether the lanes are past a bound at which the program stands, but not past the end."""
 
     @property
     def indices(self) -> frozenset[str]:
@@ -234,7 +258,7 @@ class Lanes:
     @property
     def outside(self) -> bool:
         """Whether indices of these lanes are past the end of what they index."""
-        return self.truth == FALSE and self.conjunct.outside
+        return self.truth == FALSE and self.conjunct.outside and not self.inside
 
     @property
     def outside_tiles(self) -> frozenset[str]:
@@ -250,7 +274,7 @@ class Lanes:
     @property
     def reveal(self) -> frozenset[Reveal]:
         """Conditions under which an input has such lanes; empty for any input."""
-        bound = self.conjunct.kind is ConjunctKind.BOUND
+        bound = self.conjunct.kind is ConjunctKind.BOUND and not self.inside
         return frozenset({Reveal.TAIL}) if bound and self.truth == FALSE else frozenset()
 
 
@@ -263,3 +287,31 @@ class Findings:
     outputs: dict[cst.CSTNode, frozenset[Reveal] | None] = field(default_factory=dict)
     meets: dict[cst.CSTNode, bool] = field(default_factory=dict)
     """Reductions and contractions in which a changed lane meets unchanged ones."""
+
+    def replace(self, later: Findings) -> None:
+        """Take over what a later turn saw."""
+        self.accesses.update(later.accesses)
+        self.bounds.update(later.bounds)
+        self.outputs.update(later.outputs)
+        self.meets.update(later.meets)
+
+    def absorb(self, other: Findings) -> None:
+        """Add what another path or another call of the same function saw."""
+        for call, access in other.accesses.items():
+            known = self.accesses.get(call)
+            self.accesses[call] = access if known is None else _join_accesses(known, access)
+        for node, bad in other.bounds.items():
+            self.bounds[node] = bad or self.bounds.get(node, False)
+        for node, leak in other.outputs.items():
+            self.outputs[node] = weakest(leak, self.outputs.get(node))
+        for node, met in other.meets.items():
+            self.meets[node] = met or self.meets.get(node, False)
+
+
+def _join_accesses(x: Access, y: Access) -> Access:
+    """One access reached on two paths."""
+    values = {
+        name: join_values(x.values[name], value, f"{name}@") if name in x.values else value
+        for name, value in y.values.items()
+    }
+    return replace(y, values=values)

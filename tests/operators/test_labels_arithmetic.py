@@ -267,3 +267,13 @@ def test_a_wrong_axis_is_planted_only_where_the_result_still_fits(
     source: str, expected: list[Row]
 ) -> None:
     assert rows("wrong-reduction-axis", source) == expected
+
+
+def test_a_constant_of_the_module_is_wrong_wherever_this_kernel_uses_it() -> None:
+    found = planted(get_operator("wrong-constant"), samples.ONLINE_SOFTMAX)
+    swaps = [lines for site, lines in found if site.variant == "swap"]
+    wrong = "0.69314718056"
+    assert swaps == [
+        [f"d = tl.sum(tl.exp2((x - m) * {wrong})) + d * tl.exp2((m_old - m) * {wrong})"]
+    ]
+    assert {site.reveal for site, _ in found} == {ANY}

@@ -40,6 +40,14 @@ INF = math.inf
         ("maximum", -INF, DATA, DATA),
         ("maximum", POISON, 2.0, 2.0),  # as Triton's maximum does
         ("minimum", 1.0, 2.0, 1.0),
+        ("-", -1e9, DATA, -1e9),  # a sentinel is minus infinity beside data,
+        ("*", -1e4, DATA, -1e4),
+        ("maximum", DATA, -1e9, DATA),
+        ("minimum", DATA, -1e9, DATA),
+        ("*", -1e9, 0.0, 0.0),  # but a number beside numbers
+        ("-", -1e9, -1e9, 0.0),
+        ("maximum", -1e9, -INF, -1e9),
+        ("-", -1e3, DATA, DATA),
         (">", POISON, 0.0, 0.0),
         ("!=", POISON, 0.0, 1.0),
         ("+", OUTSIDE, DATA, OUTSIDE),
@@ -63,6 +71,9 @@ def test_binary_arithmetic(name: str, x: Element, y: Element, expected: Element)
         ("exp", POISON, POISON),
         ("log", 0.0, DATA),
         ("abs", -INF, INF),
+        ("exp2", -1e9, 0.0),
+        ("sigmoid", -1e9, 0.0),
+        ("sigmoid", 0.0, 0.5),
         ("never_heard_of", 0.0, DATA),
     ],
 )
