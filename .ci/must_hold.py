@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import Any
 
 ELEMENTWISE = {"gelu_erf", "gelu_tanh", "leaky_relu"}
-CLASSIC_OPERATORS = ("drop-load-mask", "drop-store-mask", "accumulator-overwrite", "missing-rescale")
+CLASSIC_OPERATORS = {
+    "drop-load-mask",
+    "drop-store-mask",
+    "accumulator-overwrite",
+    "missing-rescale",
+}
 CLASSIC_FACTOR = "dropped-factor.softmax-scale"
 """Tail mask, `acc =`, rescale, and the 1/sqrt(D) variant of the dropped factor."""
 

@@ -13,6 +13,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import PurePath
 from typing import Any
 
 from gatecert.errors import InternalError
@@ -37,12 +38,28 @@ _PLAUSIBLE_MAGNITUDE = 1e6
 _SAMPLE = 4096
 
 
-def adversary_candidates(subject: str, entry: str, path: str, text: str) -> list[Candidate]:
-    """Overlays of the entry's module whose last lines put an adversary in the entry's place.
+@dataclass(slots=True)
+class _Counter:
+    count: int = 0
 
-    `entry` is `module:function` or `module:Class.method`; `path` and `text` are its module's.
+
+_CALLS = _Counter()
+
+
+def calls() -> int:
+    """How often adversaries were called in this process: a gate that called none judged none."""
+    return _CALLS.count
+
+
+def adversary_candidates(subject: str, qualname: str, path: str, text: str) -> list[Candidate]:
+    """Overlays of a module whose last lines put an adversary in the place of one function.
+
+    `path` and `text` are those of the module where the entry is *defined*, so that whoever
+    imports it, from there or from a package that re-exports it, gets the adversary. `qualname`
+    is its name there, `function` or `Class.method`; `module:` before it names the module in
+    the diff.
     """
-    module, _, attribute = entry.partition(":")
+    module, _, attribute = qualname.rpartition(":")
     candidates = []
     for name, sentence in ADVERSARIES.items():
         overlaid = (
@@ -57,52 +74,65 @@ def adversary_candidates(subject: str, entry: str, path: str, text: str) -> list
                 subject=subject,
                 files={path: overlaid},
                 detail=sentence,
-                diff=unified_diff(module, text, overlaid),
+                diff=unified_diff(module or PurePath(path).stem, text, overlaid),
             )
         )
     return candidates
 
 
-def install(namespace: dict[str, Any], attribute: str, name: str) -> None:
-    """Put an adversary in the place of a function or method of a module's namespace.
+def install(namespace: dict[str, Any], qualname: str, name: str) -> None:
+    """Put an adversary in the place of a function or method, under all its names there.
 
     Raises:
-        InternalError: there is no such attribute, or no such adversary.
+        InternalError: the module's namespace has nothing of that name, or there is no such
+            adversary.
     """
-    owner_path, _, last = attribute.rpartition(".")
-    if not owner_path:
-        if last not in namespace:
-            raise InternalError(f"the entry's module has no {attribute!r}")
-        namespace[last] = wrap(name, namespace[last])
+    try:
+        owner, last, original = _find(namespace, qualname)
+    except (KeyError, AttributeError):
+        raise InternalError(f"the entry's module has no {qualname!r}") from None
+    adversary = wrap(name, original)
+    if owner is None:
+        for alias in [key for key, value in namespace.items() if value is original]:
+            namespace[alias] = adversary
         return
-    root, *rest = owner_path.split(".")
-    owner = namespace[root]
-    for part in rest:
-        owner = getattr(owner, part)
-    static = inspect.getattr_static(owner, last)
-    wrapped = wrap(name, getattr(owner, last))
-    is_method = inspect.isfunction(static)  # takes self, which the wrapper hands on
-    setattr(owner, last, wrapped if is_method else staticmethod(wrapped))
+    is_method = inspect.isfunction(inspect.getattr_static(owner, last))
+    # One that takes self gets it from the wrapper.
+    setattr(owner, last, adversary if is_method else staticmethod(adversary))
+
+
+def _find(namespace: dict[str, Any], qualname: str) -> tuple[Any, str, Any]:
+    """What holds a name (None: the namespace itself), its last part, and what it stands for."""
+    last, *rest = qualname.split(".")
+    owner, found = None, namespace[last]
+    for last in rest:
+        owner, found = found, getattr(found, last)
+    return owner, last, found
 
 
 def wrap(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-    """The adversary of that name in the place of `original`.
+    """The adversary of that name in the place of `original`; its calls are counted.
 
     Raises:
         InternalError: there is no such adversary.
     """
+    adversary = _make(name, original)
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        _CALLS.count += 1
+        return adversary(*args, **kwargs)
+
+    return counted  # a function, so that it binds as a method does
+
+
+def _make(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     if name not in ADVERSARIES:
         raise InternalError(f"no adversary {name!r}")
     if name == "raises":
         return _raise
     if name == "does_nothing":
         return _silenced(original)
-    adversary = _Adversary(original, _SUBSTITUTES[name]())
-
-    def substituted(*args: Any, **kwargs: Any) -> Any:
-        return adversary(*args, **kwargs)
-
-    return substituted  # a function, so that it binds as a method does
+    return _Adversary(original, _SUBSTITUTES[name]())
 
 
 def _raise(*_: Any, **__: Any) -> Any:

@@ -26,6 +26,7 @@ def compare_code(
     texts: Mapping[str, str],
     signatures: Sequence[Signature],
     import_paths: Sequence[str] = (),
+    preload: Sequence[str] = (),
     jobs: int = 1,
     on_result: OnResult | None = None,
     timeout_s: float = 60.0,
@@ -34,6 +35,7 @@ def compare_code(
 
     `texts` maps paths to original module texts; `kernels` say which kernel calls which device
     function, so that a mutated device function is compiled in every kernel that it reaches.
+    `preload` names library modules that the kernels import, dear to import once per mutant.
     `timeout_s` limits one compilation. `on_result` is called once per mutant, from this thread.
     The answer keeps the order of `mutants`.
     """
@@ -52,7 +54,7 @@ def compare_code(
         report(CodeComparison(mutant.id, CodeVerdict.UNKNOWN, "no launch of it was seen"))
     if families:
         with compile_pool(min(jobs, len(mutants)), import_paths) as pool:
-            comparison = _Comparison(pool, texts, timeout_s, report)
+            comparison = _Comparison(pool, texts, tuple(preload), timeout_s, report)
             comparison.run([_Family(s, tuple(ms)) for s, ms in families.items()])
     return [found[mutant.id] for mutant in mutants]
 
@@ -126,11 +128,13 @@ class _Comparison:
         self,
         pool: CompilePool,
         texts: Mapping[str, str],
+        preload: tuple[str, ...],
         timeout_s: float,
         report: OnResult,
     ) -> None:
         self._pool = pool
         self._texts = texts
+        self._preload = preload
         self._timeout_s = timeout_s
         self._report = report
 
@@ -212,15 +216,21 @@ class _Comparison:
                 )
 
     def _next_round(self, groups: Sequence[_Group]) -> list[_Group]:
-        """Compile each group's leader for the rest, and the others until they differ from it."""
+        """Compile each group's leader for more, and the others until they differ from it.
+
+        A round doubles what is known of a leader: most members differ early, and only those
+        that never do are worth all the signatures.
+        """
         self._compile(
-            (group.members[0], _rest(group.members[0], group), Stop.NEVER, ()) for group in groups
+            (leader, group.signatures[len(leader.hashes) : 2 * len(leader.hashes)], Stop.NEVER, ())
+            for group in groups
+            for leader in group.members[:1]
         )
         whole = [group for group in groups if not group.members[0].broken]
         self._compile(
             (
                 member,
-                _rest(member, group),
+                group.signatures[len(member.hashes) : len(group.members[0].hashes)],
                 Stop.FIRST_DIFFERENCE,
                 tuple(group.members[0].hashes[len(member.hashes) :]),
             )
@@ -249,15 +259,12 @@ class _Comparison:
                 stop=stop,
                 timeout_s=self._timeout_s,
                 expected=expected,
+                preload=self._preload,
             )
             for member, signatures, stop, expected in work
         ]
         for (member, *_), reply in zip(work, self._pool.map(requests), strict=True):
             member.add(reply)
-
-
-def _rest(member: _Member, group: _Group) -> tuple[Signature, ...]:
-    return group.signatures[len(member.hashes) :]
 
 
 def _comparison(

@@ -24,7 +24,8 @@ class Stop(str, enum.Enum):
 class CompileRequest(msgspec.Struct, frozen=True):
     """Import the overlaid modules and compile kernels for some signatures, in order.
 
-    `expected` holds a hash for each signature, or is empty.
+    `expected` holds a hash for each signature, or is empty. `preload` names modules that the
+    server may import once for all its children.
     """
 
     files: dict[str, str]
@@ -32,6 +33,7 @@ class CompileRequest(msgspec.Struct, frozen=True):
     stop: Stop
     timeout_s: float
     expected: tuple[str, ...] = ()
+    preload: tuple[str, ...] = ()
 
 
 class CompileReply(msgspec.Struct, frozen=True):

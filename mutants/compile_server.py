@@ -65,6 +65,9 @@ def main() -> None:
     gc.freeze()
     while (frame := read_frame(sys.stdin.buffer)) is not None:
         request = msgspec.msgpack.decode(frame, type=CompileRequest)
+        for name in request.preload:
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
         write_frame(replies, msgspec.msgpack.encode(_in_child(request)))
 
 

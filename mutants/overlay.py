@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.machinery
+import inspect
+import io
 import linecache
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, SupportsIndex
 
 from gatecert.errors import InternalError
+
+_MOST_WRAPPERS = 16
+"""Wrappers around one kernel (autotuner, heuristics, a team's own) that are looked through."""
 
 
 def install_overlay(files: Mapping[str, str]) -> None:
@@ -45,16 +50,31 @@ def install_overlay(files: Mapping[str, str]) -> None:
 
 
 def overlay_proof(files: Mapping[str, str]) -> list[str]:
-    """The paths that were *not* imported with the given text; empty if all were."""
+    """The paths that were *not* imported with the given text; empty if all were.
+
+    A path with a kernel whose source, asked for as Triton asks, is not that kernel's lines of
+    the text is among them.
+    """
     overlay = _installed()
-    return [
-        path
-        for path, text in files.items()
-        if overlay is None
-        or overlay.text_of(path) != text
-        or os.path.realpath(path) not in overlay.read
-        or "".join(linecache.getlines(path)) != _with_final_newline(text)
-    ]
+    if overlay is None:
+        return list(files)
+    return [path for path, text in files.items() if not _is_proven(overlay, path, text)]
+
+
+def _is_proven(overlay: _Overlay, path: str, text: str) -> bool:
+    real, lines = os.path.realpath(path), _source_lines(text)
+    return (
+        overlay.text_of(path) == text
+        and real in overlay.read
+        and linecache.getlines(path) == lines
+        and all(
+            _is_shown(function, lines)
+            for name in overlay.read[real]
+            if name in sys.modules
+            for function in _kernel_functions(sys.modules[name])
+            if os.path.realpath(function.__code__.co_filename) == real
+        )
+    )
 
 
 class _Overlay(importlib.abc.MetaPathFinder):
@@ -66,7 +86,8 @@ class _Overlay(importlib.abc.MetaPathFinder):
     def __init__(self, files: Mapping[str, str]) -> None:
         self._texts = {os.path.realpath(path): text for path, text in files.items()}
         self._names = {os.path.split(path)[1] for path in self._texts}
-        self.read: set[str] = set()
+        self.read: dict[str, set[str]] = {}
+        """Real path to the names of the modules that were loaded from its text."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -93,8 +114,8 @@ class _Overlay(importlib.abc.MetaPathFinder):
 
     def show_source(self, path: str) -> None:
         """Let `linecache` give the overlay's text; without a time stamp it is never dropped."""
-        text = _with_final_newline(self._texts[os.path.realpath(path)])
-        linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+        text = self._texts[os.path.realpath(path)]
+        linecache.cache[path] = (len(text), None, _source_lines(text), path)
 
     def patch_file_loader(self) -> None:
         """Serve overlaid files to every file loader, also one made by
@@ -107,7 +128,7 @@ class _Overlay(importlib.abc.MetaPathFinder):
             if text is None:
                 return read_file(loader, path)
             self.show_source(path)
-            self.read.add(os.path.realpath(path))
+            self.read.setdefault(os.path.realpath(path), set()).add(loader.name)
             return text.encode()
 
         def path_stats(loader: SourceFileLoader, path: str) -> Mapping[str, Any]:
@@ -137,5 +158,52 @@ def _origins(module: ModuleType) -> Iterable[str]:
             yield path
 
 
-def _with_final_newline(text: str) -> str:
-    return text if text.endswith("\n") or not text else text + "\n"
+def _kernel_functions(module: ModuleType) -> Iterator[FunctionType]:
+    """The Python functions of the Triton kernels that a module and its classes hold."""
+    owners: list[Any] = [module]
+    for owner in owners:  # grows on the way
+        for value in list(vars(owner).values()):
+            if isinstance(value, type) and value.__module__ == module.__name__:
+                owners += [value] if value not in owners else []
+            elif (function := _function_of_kernel(value)) is not None:
+                yield function
+
+
+def _function_of_kernel(value: Any) -> FunctionType | None:
+    """The function beneath a kernel and its wrappers; None for anything but a kernel.
+
+    Triton's objects are told by where their class comes from: it may not be imported here.
+    """
+    if isinstance(value, type | ModuleType):
+        return None  # most values of a module: spares the search
+    if isinstance(value, staticmethod):
+        value = value.__func__
+    is_kernel = False
+    for _ in range(_MOST_WRAPPERS):
+        if isinstance(value, FunctionType):
+            function = inspect.unwrap(value) if is_kernel else None
+            return function if isinstance(function, FunctionType) else None
+        kinds = type(value).__mro__
+        is_kernel = is_kernel or any(k.__module__.partition(".")[0] == "triton" for k in kinds)
+        value = inspect.getattr_static(value, "fn", None)
+    return None
+
+
+def _is_shown(function: FunctionType, lines: list[str]) -> bool:
+    """Does `inspect` look for the function's source in these lines, and where it was compiled?
+
+    These two settle what `inspect.getsource` gives; the tokenizing that it adds costs more than
+    all the rest of the proof.
+    """
+    try:
+        return inspect.findsource(function) == (lines, function.__code__.co_firstlineno - 1)
+    except (OSError, TypeError):
+        return False
+
+
+def _source_lines(text: str) -> list[str]:
+    """Lines as Python's compiler counts them: unlike `str.splitlines`, no form feed ends one."""
+    lines = io.StringIO(text.removeprefix("\ufeff"), newline=None).readlines()
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    return lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import hashlib
 
 import msgspec
 
@@ -123,6 +124,11 @@ class Signature(msgspec.Struct, frozen=True, order=True):
     constexprs: tuple[tuple[str, int | float | bool | str | None], ...]
     num_warps: int = 4
     num_stages: int = 3
+
+    @property
+    def key(self) -> str:
+        """A short hash that stands for it."""
+        return hashlib.sha256(msgspec.json.encode(self)).hexdigest()[:16]
 
 
 class CodeVerdict(str, enum.Enum):

@@ -9,6 +9,7 @@ from gatecert.oracle.schema import Operation
 from gatecert.oracle.strategies import make_case
 
 _LARGEST_POWER = 12
+_TOGETHER = (1, 2, 16, 17, 64, 65, 128, 257)
 _SMALL = 33
 """Size of a tiled dim while another one is swept: odd, and more than most small blocks."""
 
@@ -17,6 +18,7 @@ def domain_cases(
     operation: Operation,
     *,
     dtypes: Sequence[str],
+    layouts: Sequence[str] = ("contiguous",),
     extra_dims: Mapping[str, tuple[int, ...]] | None = None,
     seed: int = 0,
 ) -> tuple[Case, ...]:
@@ -24,7 +26,9 @@ def domain_cases(
 
     Every tiled dim takes 1, each power of two up to 4096 and the number after it, while the
     others stay small; dims with a few allowed sizes take each of them; a team's own sizes are
-    added. Launchers that choose a block size by size show every choice up to there.
+    added. All tiled dims also grow together up to 257, and every layout is launched at a small
+    and an aligned size with drawn scalars. Launchers that choose by size, shape, layout or
+    scalar show their choices up to there.
     """
     extra = dict(extra_dims or {})
     small = {dim: _small(operation, dim, extra) for dim in operation.dims}
@@ -38,11 +42,18 @@ def domain_cases(
         else:
             swept = listed + (around if dim in operation.tiled else [1])
         shapes += [{**small, dim: size} for size in swept]
-    cases = (
+    together = [{**small, **dict.fromkeys(operation.tiled, size)} for size in _TOGETHER]
+    cases = [
         make_case(operation, sizes, dtype=dtype, turn=0, seed=seed)
         for dtype in dtypes
-        for sizes in shapes
-    )
+        for sizes in (*shapes, *together)
+    ]
+    cases += [
+        make_case(operation, sizes, dtype=dtype, layout=layout, turn=turn, seed=seed)
+        for dtype in dtypes
+        for layout in layouts
+        for turn, sizes in enumerate((small, *together))
+    ]
     return tuple(dict.fromkeys(cases))
 
 

@@ -25,6 +25,12 @@ _BATCH_AND_HEADS = (2, 3, 1)
 _BATCH_KINDS = ("above", "below", "several_tail", "above", "one")
 """Size kinds of a batch dim whose block size is given."""
 _TAILS_APART = "tails_apart"
+_LONG_APART = "long_apart"
+_WIDE_APART = "wide_apart"
+_LONG = 1025
+"""One more than the largest block that launchers of one block per row usually allow."""
+_WIDE = 33
+"""A batch that no small fixed grid covers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +38,8 @@ class Step:
     """Size kind of the tiled dims (see `shapes.SIZE_KINDS`) and a recipe.
 
     The kind `tails_apart` makes one case per tiled dim: that dim has a tail, the others are
-    whole blocks.
+    whole blocks. `long_apart` makes one case per tiled dim, in which it is 1025 long, and
+    `wide_apart` one per batch dim, of size 33; all other dims are as small as may be.
     """
 
     sizes: str
@@ -41,11 +48,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A named list of steps. `extra_dims` says whether a team's own sizes are added."""
+    """A named list of steps, each taken in every dtype.
+
+    `costly` steps come last, and each of their cases in one dtype, in turn. `extra_dims` says
+    whether a team's own sizes are added.
+    """
 
     name: str
     summary: str
     steps: tuple[Step, ...]
+    costly: tuple[Step, ...] = ()
     extra_dims: bool = True
 
 
@@ -76,9 +88,12 @@ STRATEGIES = {
                 ("two", "one_hot"),
                 ("block", "uniform01"),
                 ("above", "subnormal"),
+                ("above", "huge"),
                 ("several_tail", "masked_rows"),
                 ("several_tail", "nonfinite"),
             ),
+            # Along a rising row the last element weighs most.
+            costly=_steps((_LONG_APART, "rising"), (_WIDE_APART, "normal")),
         ),
         Strategy(
             "quick",
@@ -154,8 +169,8 @@ def cases_for(
 
     `blocks` holds block sizes per tiled dim (several: the cases take turns), `extra_dims`
     sizes of the team's own: added for an open dim, and in place of the built-in choice for a
-    dim with a few allowed sizes (head sizes). Each step comes once in every dtype; the dtypes
-    rotate, so that the first cases cover them all.
+    dim with a few allowed sizes (head sizes). Each step comes once in every dtype, a costly one
+    in one dtype; the dtypes rotate, so that the first cases cover them all.
 
     Raises:
         UsageError: an unknown strategy, dtype, layout or dim.
@@ -164,21 +179,23 @@ def cases_for(
     layouts = _usable_layouts(operation, layouts)
     _check(operation, dtypes, {**(blocks or {}), **(extra_dims or {})})
     shapes = list(_shapes(operation, plan, blocks or {}, extra_dims or {}))
+    costly = list(_costly_shapes(operation, plan, extra_dims or {}))
+    ranked = [(turn, *shape) for turn in range(len(dtypes)) for shape in enumerate(shapes)]
+    ranked += [(0, *shape) for shape in enumerate(costly)]
     cases = []
-    for turn in range(len(dtypes)):
-        for rank, (sizes, recipe) in enumerate(shapes):
-            at = (rank + turn) % len(dtypes)
-            cases.append(
-                make_case(
-                    operation,
-                    sizes,
-                    dtype=dtypes[at],
-                    layout=layouts[(rank + at) % len(layouts)],
-                    recipe=recipe,
-                    turn=rank,
-                    seed=seed,
-                )
+    for turn, rank, (sizes, recipe) in ranked:
+        at = (rank + turn) % len(dtypes)
+        cases.append(
+            make_case(
+                operation,
+                sizes,
+                dtype=dtypes[at],
+                layout=layouts[(rank + at) % len(layouts)],
+                recipe=recipe,
+                turn=rank,
+                seed=seed,
             )
+        )
     return tuple(dict.fromkeys(cases))
 
 
@@ -227,6 +244,22 @@ def _shapes(
             kinds = dict.fromkeys(operation.tiled, "short")
             yield {**_sizes(operation, kinds, blocks, extra, rank), dim: size}, "normal"
             rank += 1
+
+
+def _costly_shapes(
+    operation: Operation, plan: Strategy, extra: Mapping[str, tuple[int, ...]]
+) -> Iterator[tuple[dict[str, int], str]]:
+    """(sizes, recipe) of every case that comes in one dtype only."""
+    limited = {dim: min(extra.get(dim) or sizes) for dim, sizes in operation.sizes.items()}
+    batch = [dim for dim in operation.dims if dim not in {*operation.tiled, *limited}]
+    tiled = [dim for dim in operation.tiled if dim not in limited]
+    for step in plan.costly if operation.recipes else ():
+        long = step.sizes == _LONG_APART
+        # Two of a tiled dim show its stride; a short row of three has a tail.
+        small = {**dict.fromkeys(batch, 1), **dict.fromkeys(tiled, 2 if long else 3), **limited}
+        recipe = step.recipe if step.recipe in operation.recipes else operation.recipes[0]
+        for dim in tiled if long else batch:
+            yield {**small, dim: _LONG if long else _WIDE}, recipe
 
 
 def _kinds(operation: Operation, step: Step) -> list[dict[str, str]]:

@@ -1,8 +1,8 @@
 """Value recipes: named ways to fill a tensor, each opening a gate that others leave shut.
 
 A recipe gives float64 values for one tensor of at least one dim; the last is "the row". They are
-rounded to the tested dtype afterwards. Magnitudes stay inside float16, so that every recipe
-serves every dtype.
+rounded to the tested dtype afterwards. Magnitudes stay well inside float16, so that every recipe
+serves every dtype; `huge` alone goes with the dtype.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ class Recipe:
     make: Callable[[Stream, Shape, FloatFormat], Array]
     finite: bool = True
     """Whether every value is finite."""
+    moderate: bool = True
+    """Whether sums and products of the values stay finite."""
 
 
 def _normal(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
@@ -92,6 +94,11 @@ def _subnormal(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
     )
 
 
+def _huge(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
+    # From 16 to half the largest finite value: the last binade is left out.
+    return stream.log_uniform(4, fmt.max_exponent, shape)
+
+
 def _masked_rows(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
     # -inf in a third of each row but never in its first place, so no row is all masked and
     # a running maximum starts finite.
@@ -142,10 +149,12 @@ RECIPES = {
         Recipe("ternary", "exact sums of -1, 0 and 1", _ternary),
         Recipe("near_zero", "values so small that an epsilon matters", _near_zero),
         Recipe("subnormal", "subnormal inputs of the tested format", _subnormal),
+        Recipe("huge", "a clamp, or a narrower format on the way", _huge, moderate=False),
         Recipe("masked_rows", "-inf in a third of each row", _masked_rows, finite=False),
         Recipe("nonfinite", "NaN and infinities in every second row", _nonfinite, finite=False),
         Recipe("spike", "rows near -100, half of them with a late peak near +100", _spike),
     )
 }
 
-FINITE_RECIPES = tuple(name for name, recipe in RECIPES.items() if recipe.finite)
+MODERATE_RECIPES = tuple(name for name, recipe in RECIPES.items() if recipe.moderate)
+FINITE_RECIPES = tuple(name for name in MODERATE_RECIPES if RECIPES[name].finite)

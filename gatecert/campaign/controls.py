@@ -57,15 +57,23 @@ def run_controls(
                 tasks=_tasks(subject, gate.name),
                 seed=seed,
                 quick=plan.quick,
+                preload=subject.preload,
             )
             for seed in seeds
             for subject in sorted(planned, key=lambda planned: -planned.probe_s)
         ]
         progress.stage("controls", sum(len(shard.tasks) for shard in shards))
 
+        sources = {subject.run.subject.name: subject.sources_sha256 for subject in planned}
+
         def one(shard: ShardRequest) -> tuple[ControlRow, ...]:
             said = ask_shard(
-                pool, shard, store, mark, on_verdict=progress.step, on_prepared=lambda _: None
+                pool,
+                shard,
+                store,
+                mark + sources[shard.subject.name],
+                on_verdict=progress.step,
+                on_prepared=lambda _: None,
             )
             return _rows(shard, said)
 

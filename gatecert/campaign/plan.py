@@ -13,7 +13,6 @@ import msgspec
 from gatecert.campaign.records import SubjectRun
 from gatecert.errors import UsageError
 from gatecert.gates.config import GateConfig
-from gatecert.lanes.records import Launch
 from gatecert.mutants.adversaries import adversary_candidates
 from gatecert.mutants.benign import benign_rewrites
 from gatecert.mutants.discover import find_kernels, link_callees
@@ -21,10 +20,8 @@ from gatecert.mutants.plant import plant
 from gatecert.mutants.records import Kernel, Mutant, Signature, Skip
 from gatecert.operators.records import Operator
 from gatecert.sandbox.protocol import GateRef, Probed
+from gatecert.sandbox.signatures import signature_of
 from gatecert.subjects import Subject
-
-_BLOCK_SIZES = range(8, 513)
-_MOST_BLOCKS_PER_DIM = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +47,8 @@ class PlannedSubject:
     texts: dict[str, str]
     signatures: tuple[Signature, ...]
     probe_s: float
+    sources_sha256: str = ""
+    preload: tuple[str, ...] = ()
 
 
 def gate_refs(
@@ -94,55 +93,19 @@ def plan_subject(
     mutants: list[Mutant] = []
     for kernel in wanted:
         mutants += plant(subject.name, kernel, texts[kernel.path], operators)
-    entry_text = Path(probed.entry_path).read_text(encoding="utf-8")
+    home_text = Path(probed.home_path).read_text(encoding="utf-8")
     run = SubjectRun(
-        subject=with_blocks(subject, probed.launches),
+        subject=msgspec.structs.replace(subject, blocks=probed.blocks),
         kernels=tuple(wanted),
         skipped=tuple(skips),
         mutants=tuple(_with_distinct_ids(mutants)),
         controls=tuple(benign_rewrites(subject.name, wanted, texts)),
         adversaries=tuple(
-            adversary_candidates(subject.name, subject.entry, probed.entry_path, entry_text)
+            adversary_candidates(subject.name, probed.home, probed.home_path, home_text)
         ),
     )
     signatures = tuple(dict.fromkeys(signature_of(launch) for launch in probed.launches))
-    return PlannedSubject(run, texts, signatures, probe_s)
-
-
-def signature_of(launch: Launch) -> Signature:
-    """The general compiled form behind a launch: no divisibility, no value folded."""
-    return Signature(
-        kernel=launch.kernel,
-        types=launch.types,
-        constexprs=launch.constexprs,
-        num_warps=launch.num_warps,
-        num_stages=launch.num_stages,
-    )
-
-
-def with_blocks(subject: Subject, launches: Iterable[Launch]) -> Subject:
-    """The subject with block sizes that its launches show, where none are configured.
-
-    A power of two that a constexpr holds in every launch of its kernel is a block size; which
-    dim it tiles is not known, so every dim gets it (under the name `*`).
-    """
-    if subject.blocks:
-        return subject
-    seen: dict[tuple[str, str], set[object]] = {}
-    for launch in launches:
-        for name, value in launch.constexprs:
-            seen.setdefault((launch.kernel, name), set()).add(value)
-    fixed = {
-        value
-        for values in seen.values()
-        if len(values) == 1
-        for value in values
-        if type(value) is int and value in _BLOCK_SIZES and value & (value - 1) == 0
-    }
-    if not fixed:
-        return subject
-    blocks = tuple(sorted(fixed))[:_MOST_BLOCKS_PER_DIM]
-    return msgspec.structs.replace(subject, blocks={"*": blocks})
+    return PlannedSubject(run, texts, signatures, probe_s, probed.sources_sha256, probed.preload)
 
 
 def labels_sha256(mutants: Iterable[Mutant]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -115,7 +116,7 @@ def _select(plan: Plan, planned: Sequence[PlannedSubject]) -> tuple[PlannedSubje
         mutants = tuple(m for m in subject.run.mutants if m.id in plan.only)
         if mutants:
             run = msgspec.structs.replace(subject.run, mutants=mutants)
-            kept.append(PlannedSubject(run, subject.texts, subject.signatures, subject.probe_s))
+            kept.append(replace(subject, run=run))
     return tuple(kept)
 
 
@@ -131,6 +132,7 @@ def _compare(
             texts=subject.texts,
             signatures=subject.signatures,
             import_paths=subject.run.subject.import_paths,
+            preload=subject.preload,
             jobs=plan.jobs,
             on_result=lambda _: progress.step(),
         )
@@ -154,6 +156,7 @@ def _judge(
     shards = make_shards(plan, planned, comparisons)
     progress.stage("judge", sum(len(shard.tasks) for shard in shards))
     mark = fingerprint(_gate_roots(plan))
+    sources = {subject.run.subject.name: subject.sources_sha256 for subject in planned}
     verdicts: dict[str, dict[tuple[str, str], Verdict]] = {
         subject.run.subject.name: {} for subject in planned
     }
@@ -169,7 +172,7 @@ def _judge(
             pool,
             shard,
             store,
-            mark,
+            mark + sources[shard.subject.name],
             on_verdict=keep,
             on_prepared=lambda event: clock.add("inputs and references", event.seconds),
         )

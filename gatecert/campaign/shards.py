@@ -118,4 +118,6 @@ def _shard(plan: Plan, subject: PlannedSubject, tasks: tuple[Task, ...]) -> Shar
         seed=plan.seed,
         quick=plan.quick,
         overlay=plan.overlay,
+        signatures=frozenset(signature.key for signature in subject.signatures),
+        preload=subject.preload,
     )

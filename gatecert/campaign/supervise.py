@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
+import msgspec
 from joblib import Parallel, delayed
 
 from gatecert.errors import (
@@ -103,15 +104,7 @@ def ask_shard(
             on_verdict(known)
     missing = tuple(task for task in request.tasks if _place(task) not in verdicts)
     if missing:
-        rest = ShardRequest(
-            subject=request.subject,
-            gates=request.gates,
-            tasks=missing,
-            seed=request.seed,
-            quick=request.quick,
-            limits=request.limits,
-            overlay=request.overlay,
-        )
+        rest = msgspec.structs.replace(request, tasks=missing)
         failed: Failed | None = None
         with pool.lent() as server:
             for event in server.ask(rest):

@@ -226,6 +226,7 @@ def _contradictions(run: Run) -> Iterator[str]:
         proven = {c.mutant for c in part.comparisons if c.verdict is CodeVerdict.EQUIVALENT}
         for verdict in part.verdicts:
             rejected = verdict.outcome is GateOutcome.REJECTED and verdict.loaded
+            rejected = rejected and not verdict.uncompared
             if rejected and verdict.candidate in proven:
                 yield f"{verdict.candidate}: proven equivalent, yet {verdict.gate} rejected it"
 

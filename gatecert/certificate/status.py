@@ -36,12 +36,15 @@ def status_of(
 ) -> Status:
     """The mutant's status, from evidence in order of weight.
 
-    Compiled code comes first, since no gate can overrule it; then the label, which was fixed
-    before anything ran; then the verdict, which counts only with the proof that the mutant's
-    text was what the process imported.
+    Compiled code comes first, since no gate can overrule it (unless a gate launched a compiled
+    form outside the domain that was compared, which leaves `equivalent` unproven); then the
+    label, which was fixed before anything ran; then the verdict, which counts only with the
+    proof that the mutant's text was what the process imported.
     """
     if comparison is not None and comparison.verdict in _BY_CODE:
-        return _BY_CODE[comparison.verdict]
+        status = _BY_CODE[comparison.verdict]
+        if status is not Status.EQUIVALENT or verdict is None or not verdict.uncompared:
+            return status
     if not lane_shows & set(mutant.observable_by):
         return Status.NOT_OBSERVABLE
     if verdict is None or not verdict.loaded:

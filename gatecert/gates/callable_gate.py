@@ -88,6 +88,9 @@ class PreparedCallable:
             except Exception as error:
                 failure = error
         verdict = msgspec.structs.replace(verdict, findings=log.findings(), cases=1)
+        if log.failures():
+            # Caught by the launcher or by the gate, it would pass for an answer.
+            return msgspec.structs.replace(verdict, detail=log.failures()[0])
         if failure is not None:
             return _after_exception(verdict, candidate, watched, failure)
         return _after_answer(verdict, answer)

@@ -13,16 +13,23 @@ import torch
 from gatecert.gates.records import Worst
 from gatecert.lanes import interpreter
 from gatecert.lanes.records import Finding, GuardPolicy
+from gatecert.mutants.records import Candidate, CandidateKind
 from gatecert.oracle.comparators import Judgement
 from gatecert.oracle.inputs import Inputs, changed_inputs, fresh_copy
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One call: its outputs or its error, what the guards saw, which inputs changed."""
+    """One call: its outputs or its error, what the guards saw, which inputs changed.
+
+    `bits` hashes the outputs as they were right after the call. `failures` are launches that
+    failed inside the lane, even if the launcher caught the error and answered in another way.
+    """
 
     outputs: tuple[Any, ...]
+    bits: str
     error: BaseException | None
+    failures: tuple[str, ...]
     findings: tuple[Finding, ...]
     changed: tuple[str, ...]
 
@@ -49,12 +56,54 @@ def execute(
     if result is None and in_place and error is None:
         result = tuple(copy.args[copy.names.index(name)] for name in in_place)
     outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+    if error is not None:
+        outputs = ()
     return Execution(
-        outputs=outputs if error is None else (),
+        outputs=outputs,
+        bits=hash_outputs(outputs),
         error=error,
+        failures=log.failures(),
         findings=log.findings(),
         changed=tuple(changed_inputs(before, copy, in_place)),
     )
+
+
+def no_verdict(run: Execution, candidate: Candidate) -> str | None:
+    """Why a run says nothing about the candidate, or None.
+
+    What fails inside the lane is the lane's, whether or not the launcher passed it on. What the
+    original raises is the environment's: counted as a failure of the kernel it would catch
+    every bug where nothing runs.
+    """
+    if run.failures:
+        return run.failures[0]
+    error = run.error
+    if error is None:
+        return None
+    lanes = isinstance(error, MemoryError) or interpreter.is_interpreter_failure(error)
+    if lanes or candidate.kind is CandidateKind.ORIGINAL:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def unrepeatable(first: Execution, second: Execution) -> str | None:
+    """Why a second call on the same input does not repeat the first, or None.
+
+    Outputs are the caller's: a later call may neither overwrite nor share them.
+    """
+    if hash_outputs(first.outputs) != first.bits:
+        return "the first call's output changed during a second call"
+    if not _storages(first.outputs).isdisjoint(_storages(second.outputs)):
+        return "a second call's output shares memory with the first's"
+    if second.error is not None or second.bits != first.bits:
+        return "a second call on the same input gave other bits"
+    return None
+
+
+def _storages(outputs: tuple[Any, ...]) -> set[int]:
+    """Addresses of the memory behind the outputs; memory of no bytes is shared by all."""
+    storages = [output.untyped_storage() for output in outputs if isinstance(output, torch.Tensor)]
+    return {storage.data_ptr() for storage in storages if storage.nbytes()}
 
 
 def worst_element(output: str, judgement: Judgement) -> Worst:

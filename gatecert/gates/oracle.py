@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from gatecert.gates.execution import Execution, execute, hash_outputs, worst_element
+from gatecert.gates.execution import (
+    Execution,
+    execute,
+    no_verdict,
+    unrepeatable,
+    worst_element,
+)
 from gatecert.gates.records import GateOutcome, Reason, Verdict, Worst
 from gatecert.lanes import interpreter
 from gatecert.lanes.records import Finding, GuardPolicy
-from gatecert.mutants.records import Candidate, CandidateKind
+from gatecert.mutants.records import Candidate
 from gatecert.oracle.case import Case
 from gatecert.oracle.comparators import Comparator, Exact, judge
 from gatecert.oracle.contract import contract_violation
@@ -23,6 +29,8 @@ from gatecert.oracle.tolerance import RoundingInterval
 from gatecert.subjects import Subject, load_entry
 
 _REPEAT_EVERY = 4
+_REPEATED, _REVERSED = 0, 2
+"""Which of every four cases run again, and which with their programs in reverse order."""
 _DEFAULT_COMPARATOR = RoundingInterval()
 
 
@@ -96,6 +104,32 @@ def prepare_case(operation: Operation, case: Case, subject: Subject) -> Prepared
     return PreparedCase(case, inputs, expected)
 
 
+class NoVerdict(Exception):
+    """A run says nothing about the candidate; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A candidate's entry point with a case to be called on."""
+
+    entry: Callable[..., Any]
+    candidate: Candidate
+    prepared: PreparedCase
+    in_place: tuple[str, ...]
+
+    def run(self) -> Execution:
+        """Call it once, on fresh copies.
+
+        Raises:
+            NoVerdict: it failed in a way that is no evidence against the candidate.
+        """
+        run = execute(self.entry, self.prepared.inputs, GuardPolicy.STRICT, self.in_place)
+        trouble = no_verdict(run, self.candidate)
+        if trouble is not None:
+            raise NoVerdict(trouble)
+        return run
+
+
 @dataclass(frozen=True, slots=True)
 class PreparedOracle:
     """The oracle bound to a subject."""
@@ -118,19 +152,19 @@ class PreparedOracle:
         closest = Closest()
         done = 0
         for number, prepared in enumerate(self.cases):
-            run = self._execute(entry, prepared)
             done += 1
+            call = Call(entry, candidate, prepared, self.operation.in_place)
+            try:
+                run = call.run()
+                failure, near = self._check(prepared, run)
+                if failure is None:
+                    failure = self._check_again(call, run, number)
+            except NoVerdict as trouble:
+                return self._error(candidate, f"{prepared.case.id}: {trouble}", done)
             findings += run.findings
-            if run.error is not None and not self._counts(candidate, run.error):
-                return self._error(
-                    candidate, f"{prepared.case.id}: {type(run.error).__name__}: {run.error}", done
-                )
-            failure, near = self._check(prepared, run)
+            bits.update(run.bits.encode())
             if failure is None and near.score > closest.score:
                 closest = near
-            if failure is None and number % _REPEAT_EVERY == 0:
-                failure = self._check_repeat(entry, prepared, run)
-            bits.update(hash_outputs(run.outputs).encode())
             if failure is not None and first is None:
                 first = failure, prepared.case
                 if stop_at_first:
@@ -150,15 +184,6 @@ class PreparedOracle:
             return verdict
         failure, case = first
         return _rejected(verdict, failure, case)
-
-    def _execute(self, entry: Callable[..., Any], prepared: PreparedCase) -> Execution:
-        return execute(entry, prepared.inputs, GuardPolicy.STRICT, self.operation.in_place)
-
-    def _counts(self, candidate: Candidate, error: BaseException) -> bool:
-        """Is an exception evidence against the candidate, or a failure of the lane?"""
-        if isinstance(error, MemoryError) or interpreter.is_interpreter_failure(error):
-            return False
-        return candidate.kind is not CandidateKind.ORIGINAL
 
     def _check(self, prepared: PreparedCase, run: Execution) -> tuple[Failure | None, Closest]:
         """The first failed check of a run, and its closest call."""
@@ -195,13 +220,21 @@ class PreparedOracle:
         exact = case.recipe == "ternary" and self.operation.exact_on_integers
         return Exact() if exact else self.comparator
 
-    def _check_repeat(
-        self, entry: Callable[..., Any], prepared: PreparedCase, run: Execution
-    ) -> Failure | None:
-        again = self._execute(entry, prepared)
-        if again.error is None and hash_outputs(again.outputs) == hash_outputs(run.outputs):
-            return None
-        return Failure(Reason.NOT_REPEATABLE, "a second call on the same input gave other bits")
+    def _check_again(self, call: Call, run: Execution, number: int) -> Failure | None:
+        """Does a further run of some cases agree? A lone case (a replay) has every check."""
+        turns = range(_REPEAT_EVERY) if len(self.cases) == 1 else (number % _REPEAT_EVERY,)
+        if _REPEATED in turns:
+            said = unrepeatable(run, call.run())
+            if said is not None:
+                return Failure(Reason.NOT_REPEATABLE, said)
+        if _REVERSED in turns:
+            # Its sums may round otherwise, so it is its values that are checked, not its bits.
+            with interpreter.reversed_programs():
+                failure, _ = self._check(call.prepared, call.run())
+            if failure is not None:
+                said = f"with programs in reverse order: {failure.detail}"
+                return replace(failure, detail=said)
+        return None
 
     def _error(self, candidate: Candidate, detail: str, cases: int) -> Verdict:
         return Verdict(

@@ -14,12 +14,11 @@ import numpy as np
 import torch
 
 from gatecert.errors import EnvironmentFailure, UsageError
-from gatecert.gates.execution import Execution, execute, hash_outputs, worst_element
+from gatecert.gates.execution import Execution, execute, no_verdict, worst_element
 from gatecert.gates.preset_data import PresetData, cases_of, load_presets
 from gatecert.gates.records import GateOutcome, Reason, Verdict
-from gatecert.lanes import interpreter
 from gatecert.lanes.records import GuardPolicy
-from gatecert.mutants.records import Candidate, CandidateKind
+from gatecert.mutants.records import Candidate
 from gatecert.oracle.case import Case
 from gatecert.oracle.comparators import judge
 from gatecert.oracle.contract import contract_violation
@@ -109,15 +108,16 @@ class PreparedPreset:
         bits = hashlib.sha256()
         for done, trial in enumerate(self.trials, start=1):
             run = execute(entry, trial.inputs, GuardPolicy.LENIENT, self.operation.in_place)
-            bits.update(hash_outputs(run.outputs).encode())
+            bits.update(run.bits.encode())
             verdict = replace(
                 verdict,
                 cases=done,
                 findings=tuple(dict.fromkeys(verdict.findings + run.findings)),
                 bits=bits.hexdigest(),
             )
-            if run.error is not None and _is_no_verdict(run.error, candidate):
-                said = f"{trial.case.id}: {type(run.error).__name__}: {run.error}"
+            trouble = no_verdict(run, candidate)
+            if trouble is not None:
+                said = f"{trial.case.id}: {trouble}"
                 return replace(verdict, outcome=GateOutcome.ERROR, detail=said)
             if verdict.outcome is GateOutcome.ACCEPTED:
                 verdict = self._after(trial, run, verdict)
@@ -219,11 +219,3 @@ def _broadcast(
         return expected, output
     reference = np.broadcast_to(expected.reference, shape)
     return dataclasses.replace(expected, reference=reference), output.broadcast_to(shape)
-
-
-def _is_no_verdict(error: BaseException, candidate: Candidate) -> bool:
-    """An error of the lane, or of the original: published checks count it as a failure of the
-    kernel, which would catch every bug in an environment where nothing runs."""
-    if isinstance(error, MemoryError) or interpreter.is_interpreter_failure(error):
-        return True
-    return candidate.kind is CandidateKind.ORIGINAL

@@ -43,7 +43,7 @@ class Session(msgspec.Struct, frozen=True):
 
     `failures` are positive verdicts: a test failed in its call phase for a reason that is not
     the lane's. `errors` are all other failures: collection, set-up, tear-down, imports,
-    compilation and the interpreter's own.
+    compilation and the interpreter's own, also where the test or the launcher caught it.
     """
 
     exit_code: int
@@ -75,13 +75,13 @@ def run_session(args: Sequence[str], rootdir: Path, *, stop_at_first: bool) -> S
     """Run pytest in `rootdir`; changes this process for good, so call it in a child."""
     sys.dont_write_bytecode = True
     os.chdir(rootdir)
-    recorder = _Recorder(stop_at_first)
     with tempfile.TemporaryDirectory() as scratch, interpreter.guarded(GuardPolicy.LENIENT) as log:
+        recorder = _Recorder(stop_at_first, log)
         # Else Hypothesis would also pass one mutant's failing examples on to the next.
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = scratch
         os.environ["COVERAGE_FILE"] = str(Path(scratch) / "coverage")
         exit_code = int(pytest.main([*args, *_OUR_ARGS], plugins=[recorder]))
-    return recorder.session(exit_code, log.findings())
+    return recorder.session(exit_code)
 
 
 def verdict_of(session: Session, candidate: str, gate: str) -> Verdict:
@@ -124,23 +124,25 @@ class _Recorder:
     `-x` would also end it at an error of the lane, and hide a failure that comes later.
     """
 
-    def __init__(self, stop_at_first: bool) -> None:
+    def __init__(self, stop_at_first: bool, log: interpreter.FindingLog) -> None:
         self._stop_at_first = stop_at_first
+        self._log = log
+        self._reported = 0
         self._session: pytest.Session | None = None
         self._collected = 0
         self._counts = {"passed": 0, "skipped": 0, "xfailed": 0, "warnings": 0}
         self._failures: list[Failure] = []
         self._errors: list[Failure] = []
-        self._raised: BaseException | None = None
 
-    def session(self, exit_code: int, findings: tuple[Finding, ...]) -> Session:
+    def session(self, exit_code: int) -> Session:
         """What was seen."""
+        self._blame_lane("pytest", "end")
         return Session(
             exit_code=exit_code,
             collected=self._collected,
             failures=tuple(self._failures),
             errors=tuple(self._errors),
-            findings=findings,
+            findings=self._log.findings(),
             **self._counts,
         )
 
@@ -163,16 +165,21 @@ class _Recorder:
         """A file that does not import is an error."""
         if report.failed:
             self._errors.append(Failure(report.nodeid, "collection", _last_line(report)))
+        self._blame_lane(report.nodeid, "collection")
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-        """Keep the exception of the report that is logged next."""
+        """Note on the report whether the lane failed; a plugin may log it much later."""
         report = yield
-        self._raised = call.excinfo.value if call.excinfo is not None else None
+        raised = call.excinfo.value if call.excinfo is not None else None
+        report.lane_failed = self._blame_lane(report.nodeid, report.when)
+        report.no_verdict = _is_no_verdict(raised)
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Sort the final report of one phase; `rerun` and the like are not final."""
+        if getattr(report, "lane_failed", False):
+            return
         if report.skipped:
             self._counts["xfailed" if hasattr(report, "wasxfail") else "skipped"] += 1
         elif report.passed:
@@ -188,10 +195,18 @@ class _Recorder:
         """Pytest or one of its plugins failed."""
         self._errors.append(Failure("pytest", "internal error", _shorten(str(excrepr))))
 
+    def _blame_lane(self, test: str, phase: str) -> bool:
+        """Note launches that failed inside the lane since the last call: were there any?"""
+        failures = self._log.failures()[self._reported :]
+        self._reported += len(failures)
+        if failures:
+            self._errors.append(Failure(test, phase, _shorten(failures[0], first=True)))
+        return bool(failures)
+
     def _failed(self, report: pytest.TestReport) -> None:
         phase = report.when
         failure = Failure(report.nodeid, phase, _last_line(report))
-        if phase != "call" or _is_no_verdict(self._raised):
+        if phase != "call" or getattr(report, "no_verdict", False):
             self._errors.append(failure)
             return
         self._failures.append(failure)

@@ -17,6 +17,8 @@ from pathlib import Path
 
 _LOG_TAIL_BYTES = 4000
 _PR_SET_PDEATHSIG = 1
+_PYTHON_ERROR = 86
+"""Exit status of a child whose work raised: told apart from code that leaves by itself."""
 
 
 class ChildEnd(str, enum.Enum):
@@ -32,12 +34,16 @@ class ChildEnd(str, enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ChildResult:
-    """A child's answer, how it ended, what it printed, and how long it took."""
+    """A child's answer, how it ended, what it printed, and how long it took.
+
+    `raised` says that the work ended by a Python exception, not by a signal or an exit.
+    """
 
     end: ChildEnd
     answer: bytes
     log: str
     signal: int
+    raised: bool
     seconds: float
 
 
@@ -75,7 +81,8 @@ def run_in_child(
     complete = answer.endswith(b"\n")
     end = ChildEnd.ANSWERED if complete else ChildEnd.TIMEOUT if timed_out else ChildEnd.DIED
     number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-    return ChildResult(end, answer, text, number, time.monotonic() - started)
+    raised = os.WIFEXITED(status) and os.WEXITSTATUS(status) == _PYTHON_ERROR
+    return ChildResult(end, answer, text, number, raised, time.monotonic() - started)
 
 
 def _read_until(read_end: int, deadline: float) -> tuple[list[bytes], bool]:
@@ -112,13 +119,14 @@ def _end(pid: int) -> int:
 
 
 def _be_the_child(work: Callable[[], bytes], write_end: int, log: int, memory_bytes: int) -> None:
-    code = 1
+    code = _PYTHON_ERROR
     try:
         os.setsid()
         die_with_parent()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(log, 1)
         os.dup2(log, 2)
+        _close_all_but(write_end)
         if memory_bytes:
             _limit_memory(memory_bytes)
         answer = work() + b"\n"
@@ -130,6 +138,12 @@ def _be_the_child(work: Callable[[], bytes], write_end: int, log: int, memory_by
             os.write(2, f"\n{type(error).__name__}: {error}\n".encode())
     finally:
         os._exit(code)
+
+
+def _close_all_but(kept: int) -> None:
+    """Keep code under test away from the pipes that its parents answer on."""
+    os.closerange(3, kept)
+    os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
 
 
 def _limit_memory(extra_bytes: int) -> None:

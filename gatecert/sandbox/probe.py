@@ -1,17 +1,21 @@
 """Learn what the original launches: kernels, their files, signatures and block sizes.
 
 The launcher is called for real on one small case per dtype, and then dry (launches recorded,
-not executed) at sizes over the whole declared domain, so that the compiled forms that a
-launcher can ask for are known without paying for them.
+not executed) at sizes and layouts over the whole declared domain and on every case of the
+oracle, so that the compiled forms that a launcher can ask for are known without paying for them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
 from gatecert.errors import EnvironmentFailure, GatecertError
+from gatecert.gates.oracle import OracleGate
 from gatecert.gates.registry import make_gate
 from gatecert.lanes import interpreter
 from gatecert.lanes.records import GuardPolicy, Launch
@@ -20,46 +24,128 @@ from gatecert.oracle.case import Case
 from gatecert.oracle.domain import domain_cases
 from gatecert.oracle.inputs import make_inputs
 from gatecert.oracle.operations import Operation, resolve_operation
+from gatecert.oracle.strategies import cases_for
+from gatecert.sandbox.imports import is_users
 from gatecert.sandbox.protocol import Failed, Probed, ProbeRequest
 from gatecert.subjects import Subject, load_entry
+
+_BLOCK_SIZES = range(8, 513)
+_MOST_BLOCKS_PER_DIM = 2
 
 
 def probe(request: ProbeRequest) -> Probed | Failed:
     """What the original launches; a `Failed` says why it cannot be run."""
+    subject = request.subject
+    blocks: dict[str, tuple[int, ...]] = dict(subject.blocks)
+    before = set(sys.modules)
     try:
-        if request.subject.operation is None:
+        entry = load_entry(subject)
+        if subject.operation is None:
             launches = list(_launches_of_gate(request))
         else:
-            operation = resolve_operation(request.subject.operation)
-            launches = list(_launches_of_entry(request.subject, operation, request.seed))
+            operation = resolve_operation(subject.operation)
+            launches = list(_launches_on_domain(subject, entry, operation, request.seed))
+            blocks = blocks or infer_blocks(launches, operation.tiled)
+            launches += _launches_of_oracle(subject, entry, operation, blocks, request.seed)
     except GatecertError as error:
         return Failed(str(error), int(error.exit_code))
     distinct = {(x.kernel, x.types, x.constexprs, x.num_warps, x.num_stages): x for x in launches}
-    load_entry(request.subject)
-    entry_path = inspect.getsourcefile(sys.modules[request.subject.entry_module])
+    home, home_path = find_home(subject.entry, entry)
+    modules = _modules_with_kernels()
     return Probed(
         launches=tuple(distinct.values()),
-        modules=_modules_with_kernels(),
-        entry_path=entry_path or "",
+        modules=modules,
+        home=home,
+        home_path=home_path,
+        blocks=blocks,
+        sources_sha256=_hash_sources(modules),
+        preload=tuple(sorted(n for n in set(sys.modules) - before if n.startswith("torch."))),
     )
 
 
-def _launches_of_entry(subject: Subject, operation: Operation, seed: int) -> Iterator[Launch]:
-    entry = load_entry(subject)
-    cases = domain_cases(operation, dtypes=subject.dtypes, extra_dims=subject.dims, seed=seed)
+def infer_blocks(launches: Iterable[Launch], tiled: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Block sizes that launches show: a power of two that a constexpr holds in every launch.
+
+    Which dim it tiles is not known, so every tiled dim gets it.
+    """
+    seen: dict[tuple[str, str], set[object]] = {}
+    for launch in launches:
+        for name, value in launch.constexprs:
+            seen.setdefault((launch.kernel, name), set()).add(value)
+    fixed = {
+        value
+        for values in seen.values()
+        if len(values) == 1
+        for value in values
+        if type(value) is int and value in _BLOCK_SIZES and value & (value - 1) == 0
+    }
+    sizes = tuple(sorted(fixed))[:_MOST_BLOCKS_PER_DIM]
+    return dict.fromkeys(tiled, sizes) if sizes else {}
+
+
+def find_home(spec: str, entry: Callable[..., Any]) -> tuple[str, str]:
+    """Where the entry is defined, as `module:qualname`, and that module's file.
+
+    A package that only re-exports the entry is not its home: tests may import it from there.
+    """
+    target = inspect.unwrap(entry)
+    module, path = getattr(target, "__module__", None), getattr(target, "__qualname__", "")
+    found: Any = sys.modules.get(module) if isinstance(module, str) else None
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    if found is None or (found is not target and inspect.unwrap(found) is not target):
+        module, _, path = spec.partition(":")
+    source = inspect.getsourcefile(sys.modules[str(module)])
+    return f"{module}:{path}", source or ""
+
+
+def _launches_on_domain(
+    subject: Subject, entry: Callable[..., Any], operation: Operation, seed: int
+) -> Iterator[Launch]:
+    cases = domain_cases(
+        operation,
+        dtypes=subject.dtypes,
+        layouts=subject.layouts,
+        extra_dims=subject.dims,
+        seed=seed,
+    )
     for dtype in subject.dtypes:
         first = next(case for case in cases if case.dtype == dtype)
         with interpreter.recording() as seen, interpreter.guarded(GuardPolicy.STRICT):
             _call(subject, entry, operation, first)
         yield from seen
+    yield from _launches_dry(subject, entry, operation, cases)
+
+
+def _launches_of_oracle(
+    subject: Subject,
+    entry: Callable[..., Any],
+    operation: Operation,
+    blocks: dict[str, tuple[int, ...]],
+    seed: int,
+) -> Iterator[Launch]:
+    cases = cases_for(
+        operation,
+        dtypes=subject.dtypes,
+        layouts=subject.layouts,
+        blocks=blocks,
+        extra_dims=subject.dims,
+        strategy=OracleGate().strategy,
+        seed=seed,
+    )
+    return _launches_dry(subject, entry, operation, cases)
+
+
+def _launches_dry(
+    subject: Subject, entry: Callable[..., Any], operation: Operation, cases: Iterable[Case]
+) -> Iterator[Launch]:
     for case in cases:
         with interpreter.dry_run() as seen:
             _call(subject, entry, operation, case)
         yield from seen
 
 
-def _call(subject: Subject, entry: object, operation: Operation, case: Case) -> None:
-    assert callable(entry)
+def _call(subject: Subject, entry: Callable[..., Any], operation: Operation, case: Case) -> None:
     try:
         entry(*make_inputs(operation, case).args)
     except Exception as error:
@@ -89,3 +175,16 @@ def _modules_with_kernels() -> dict[str, str]:
         if path is not None:
             found[name] = path
     return found
+
+
+def _hash_sources(modules: dict[str, str]) -> str:
+    """Hash of every imported file that is no library's, and of those with kernels."""
+    paths = set(modules.values())
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if isinstance(path, str) and path.endswith(".py") and is_users(path):
+            paths.add(path)
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        digest.update(path.encode() + b"\0" + Path(path).read_bytes())
+    return digest.hexdigest()

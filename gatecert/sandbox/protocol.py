@@ -50,11 +50,15 @@ class ProbeRequest(msgspec.Struct, frozen=True, tag="probe"):
 
 class ShardRequest(msgspec.Struct, frozen=True, tag="shard"):
     """Judge candidates of one subject. `overlay=False` leaves the user's code as it is, which
-    makes every mutant the original: a self-test of the whole chain."""
+    makes every mutant the original: a self-test of the whole chain. `signatures` holds the keys
+    of the compiled forms that mutants were compared by; `preload` names library modules that the
+    code under test imports, so that they are imported once and not in every child."""
 
     subject: Subject
     gates: tuple[GateRef, ...]
     tasks: tuple[Task, ...]
+    signatures: frozenset[str] = frozenset()
+    preload: tuple[str, ...] = ()
     seed: int = 0
     quick: bool = False
     limits: Limits = Limits()
@@ -62,12 +66,22 @@ class ShardRequest(msgspec.Struct, frozen=True, tag="shard"):
 
 
 class Probed(msgspec.Struct, frozen=True, tag="probed"):
-    """What a probe saw: distinct launches, the file of every module with kernels, and the
-    file of the entry's own module."""
+    """What a probe saw.
+
+    `modules` maps every module with kernels to its file. `home` is where the entry is really
+    defined, as `module:qualname`, and `home_path` that module's file. `blocks` are the block
+    sizes that launches show, by dim. `sources_sha256` covers every file that is not a library's
+    and was imported: a verdict on the original depends on them all. `preload` names the parts
+    of torch that importing the entry brought in.
+    """
 
     launches: tuple[Launch, ...]
     modules: dict[str, str]
-    entry_path: str
+    home: str
+    home_path: str
+    blocks: dict[str, tuple[int, ...]]
+    sources_sha256: str
+    preload: tuple[str, ...]
 
 
 class Judged(msgspec.Struct, frozen=True, tag="judged"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import sys
 import time
 from collections.abc import Callable
@@ -12,15 +14,17 @@ from gatecert.gates.base import PreparedGate
 from gatecert.gates.records import GateOutcome, Reason, Verdict
 from gatecert.gates.registry import make_gate
 from gatecert.lanes import interpreter
+from gatecert.mutants import adversaries
 from gatecert.mutants.overlay import install_overlay, overlay_proof
 from gatecert.mutants.records import CandidateKind, original
+from gatecert.sandbox.caveats import without_call, without_launches, without_proof
 from gatecert.sandbox.child import ChildEnd, ChildResult, run_in_child
+from gatecert.sandbox.imports import forget_user_modules
 from gatecert.sandbox.probe import probe
 from gatecert.sandbox.protocol import (
     Event,
     Failed,
     Judged,
-    Limits,
     Prepared,
     Probed,
     ProbeRequest,
@@ -28,6 +32,7 @@ from gatecert.sandbox.protocol import (
     ShardRequest,
     Task,
 )
+from gatecert.sandbox.signatures import signature_of
 from gatecert.subjects import Subject
 
 Say = Callable[[Event], None]
@@ -53,33 +58,35 @@ def _serve_probe(request: ProbeRequest, say: Say) -> None:
 
 
 def _serve_shard(request: ShardRequest, say: Say) -> None:
+    for name in request.preload:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+    before = set(sys.modules)
     prepared: dict[str, PreparedGate] = {}
-    baselines_s: dict[str, float] = {}
     for ref in request.gates:
         started = time.monotonic()
         gate = make_gate(ref.name, ref.config, ref.root)
         prepared[ref.name] = gate.prepare(request.subject, seed=request.seed, quick=request.quick)
         say(Prepared(ref.name, time.monotonic() - started))
+    forget_user_modules(before, {path for task in request.tasks for path in task.candidate.files})
+    external = {ref.name for ref in request.gates if ref.config is not None}
+    baselines: dict[str, Verdict] = {}
     for task in request.tasks:
         gate_name = task.gate
-        if gate_name not in baselines_s and task.candidate.kind is not CandidateKind.ORIGINAL:
-            baseline = Task(original(request.subject.name), gate_name, stop_at_first=False)
-            baselines_s[gate_name] = _judge(
-                request, prepared[gate_name], baseline, request.limits.baseline_s
-            ).duration_s
-        limit_s = (
-            request.limits.baseline_s
-            if gate_name not in baselines_s
-            else _limit(request.limits, baselines_s[gate_name])
-        )
-        verdict = _judge(request, prepared[gate_name], task, limit_s)
+        if gate_name not in baselines:
+            first = Task(original(request.subject.name), gate_name, stop_at_first=False)
+            limit_s = request.limits.baseline_s
+            baselines[gate_name] = _judge(request, prepared[gate_name], first, limit_s)
+        baseline = baselines[gate_name]
         if task.candidate.kind is CandidateKind.ORIGINAL:
-            baselines_s[gate_name] = verdict.duration_s
+            say(Judged(baseline))
+            continue
+        limit_s = max(request.limits.minimum_s, request.limits.factor * baseline.duration_s)
+        verdict = _judge(request, prepared[gate_name], task, limit_s)
+        must_fail = task.candidate.kind is not CandidateKind.BENIGN
+        if gate_name in external and baseline.launches == 0 and must_fail:
+            verdict = without_launches(verdict)
         say(Judged(verdict))
-
-
-def _limit(limits: Limits, baseline_s: float) -> float:
-    return max(limits.minimum_s, limits.factor * baseline_s)
 
 
 def _judge(request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s: float) -> Verdict:
@@ -91,14 +98,17 @@ def _judge(request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s:
         install_overlay(files)
         with interpreter.recording() as launches:
             verdict = prepared.judge(candidate, stop_at_first=task.stop_at_first)
-        verdict = msgspec.structs.replace(verdict, launches=len(launches))
+        compiled_forms = {signature_of(launch) for launch in launches}
+        verdict = msgspec.structs.replace(
+            verdict,
+            launches=len(launches),
+            uncompared=any(form.key not in request.signatures for form in compiled_forms),
+        )
         missed = overlay_proof(files)
-        if missed and verdict.outcome is not GateOutcome.ERROR:
-            verdict = msgspec.structs.replace(
-                verdict,
-                loaded=False,
-                detail=f"the gate never imported the mutated text of {', '.join(missed)}",
-            )
+        if missed:
+            verdict = without_proof(verdict, missed)
+        elif files and candidate.kind is CandidateKind.ADVERSARY and adversaries.calls() == 0:
+            verdict = without_call(verdict)
         return msgspec.json.encode(verdict)
 
     result = run_in_child(work, timeout_s=timeout_s, memory_bytes=request.limits.memory_bytes)
@@ -120,8 +130,7 @@ def _outcome_without_answer(result: ChildResult) -> GateOutcome:
         return GateOutcome.TIMEOUT
     # A Python error before the verdict is the environment's; only a signal, or an exit that
     # bypassed Python, is a death of the gate's process.
-    python_error = result.signal == 0 and bool(result.log.strip())
-    return GateOutcome.ERROR if python_error else GateOutcome.CRASHED
+    return GateOutcome.ERROR if result.raised else GateOutcome.CRASHED
 
 
 def _last_words(result: ChildResult) -> str:

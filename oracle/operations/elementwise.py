@@ -8,11 +8,11 @@ from typing import Annotated, TypeAlias
 import torch
 
 from gatecert.oracle.schema import Scalar, Tensor, operation
-from gatecert.oracle.values import RECIPES
+from gatecert.oracle.values import MODERATE_RECIPES
 
 Rows: TypeAlias = Annotated[torch.Tensor, Tensor["B N"]]
 
-_NOT_MASKED = tuple(name for name in RECIPES if name != "masked_rows")
+_NOT_MASKED = tuple(name for name in MODERATE_RECIPES if name != "masked_rows")
 _INNER = math.sqrt(2.0 / math.pi)
 # Where exp(-x) overflows fp32 a kernel's sigmoid is 0 instead of something below 2^-127.
 _SIGMOID_UNDERFLOW = 2.0**-102
@@ -47,7 +47,8 @@ def gelu_tanh(x: Rows) -> Rows:
     slope=Scalar(0.01, 0.5),
     second=lambda x, slope: torch.clamp(x, min=0.0) + slope * torch.clamp(x, max=0.0),
     shadow=lambda y, x, slope: y.abs(),
-    recipes=_NOT_MASKED,
+    # No output is larger than its input.
+    recipes=(*_NOT_MASKED, "huge"),
 )
 def leaky_relu(x: Rows, slope: float = 0.01) -> Rows:
     """x where positive, slope times x elsewhere."""

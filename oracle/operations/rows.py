@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 import torch
 
 from gatecert.oracle.schema import Scalar, Tensor, operation, tensor
-from gatecert.oracle.values import RECIPES
+from gatecert.oracle.values import MODERATE_RECIPES
 
 Rows: TypeAlias = Annotated[torch.Tensor, Tensor["B N"]]
 # Weights stay ordinary while the recipe shapes the data they act on.
@@ -17,7 +17,7 @@ Target: TypeAlias = Annotated[torch.Tensor, Tensor.int("B", high="V", marker=-10
 Loss: TypeAlias = Annotated[torch.Tensor, Tensor[""]]
 
 _EPSILON = Scalar(1e-6, 1e-4, logarithmic=True)
-_NOT_MASKED = tuple(name for name in RECIPES if name != "masked_rows")
+_NOT_MASKED = tuple(name for name in MODERATE_RECIPES if name != "masked_rows")
 IGNORED = -100
 
 
@@ -31,7 +31,7 @@ def _softmax_shadow(p: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return p * (1 + x.abs() + (p * x.abs()).sum(dim=1, keepdim=True))
 
 
-@operation(second=_softmax_by_powers, shadow=_softmax_shadow, reduces="N", recipes=tuple(RECIPES))
+@operation(second=_softmax_by_powers, shadow=_softmax_shadow, reduces="N", recipes=MODERATE_RECIPES)
 def softmax(x: Rows) -> Rows:
     """exp(x) over its sum, along each row."""
     return torch.softmax(x, dim=1)

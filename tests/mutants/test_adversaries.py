@@ -248,3 +248,87 @@ except Exception as error:
     print(json.dumps([type(error).__name__, str(error)]))
 """
     assert _run(tmp_path, body) == ["InternalError", "the entry's module has no 'gone'"]
+
+
+def _sums_of_ones(tmp_path: Path, qualname: str, init: str, *calls: str) -> tuple[list[float], int]:
+    """What calls return when `acme.entries` is overlaid by `returns_zeros`, and their count."""
+    package = tmp_path / "acme"
+    package.mkdir()
+    (package / "__init__.py").write_text(init)
+    (package / "entries.py").write_text(_MODULE + "\nalias = double\n")
+    home = str(package / "entries.py")
+    text = (package / "entries.py").read_text()
+    zeros = next(
+        c
+        for c in adversary_candidates("double", qualname, home, text)
+        if c.id.endswith("returns_zeros")
+    )
+    script = f"""
+import json, sys
+sys.path.insert(0, {str(tmp_path)!r})
+from gatecert.mutants.overlay import install_overlay, overlay_proof
+install_overlay({zeros.files!r})
+import torch, acme, acme.entries
+from gatecert.mutants.adversaries import calls
+assert calls() == 0
+x = torch.ones(2, 3)
+sums = [f(x).sum().item() for f in [{", ".join(calls)}]]
+assert overlay_proof({zeros.files!r}) == []
+print(json.dumps([sums, calls()]))
+"""
+    result = run_python(script)
+    assert result.returncode == 0, result.stderr
+    sums, count = json.loads(result.stdout)
+    return sums, count
+
+
+def test_an_entry_that_a_package_re_exports_is_replaced_where_it_is_defined(tmp_path: Path) -> None:
+    init = "from acme.entries import double\n"
+    sums = _sums_of_ones(tmp_path, "double", init, "acme.double", "acme.entries.double")
+    assert sums == ([0.0, 0.0], 2)
+
+
+def test_an_entry_is_replaced_under_all_its_names_in_its_module(tmp_path: Path) -> None:
+    sums = _sums_of_ones(tmp_path, "double", "", "acme.entries.alias", "acme.entries.double")
+    assert sums == ([0.0, 0.0], 2)
+
+
+def test_calls_that_miss_the_adversary_are_not_counted(tmp_path: Path) -> None:
+    names = "acme.entries.double", "acme.entries.Doubler.made"
+    assert _sums_of_ones(tmp_path, "Doubler.fixed", "", *names) == ([12.0, 12.0], 0)
+
+
+@pytest.mark.parametrize("qualname", ["double", "Doubler.bound"])
+def test_a_qualified_name_may_name_its_module(tmp_path: Path, qualname: str) -> None:
+    path = str(tmp_path / "entries.py")
+    bare = adversary_candidates("double", qualname, path, _MODULE)
+    assert adversary_candidates("double", f"entries:{qualname}", path, _MODULE) == bare
+    assert "+++ b/entries.py" in bare[0].diff
+
+
+@pytest.mark.parametrize("name", ADVERSARIES)
+def test_every_adversary_counts_each_of_its_calls(tmp_path: Path, name: str) -> None:
+    body = f"""
+import contextlib
+from gatecert.mutants.adversaries import calls
+f = wrap({name!r}, entries.double)
+counts = [calls()]
+for _ in range(3):
+    with contextlib.suppress(RuntimeError):
+        f(x)
+    counts.append(calls())
+print(json.dumps(counts))
+"""
+    assert _run(tmp_path, body) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("gone", ["Gone.made", "Doubler.gone"])
+def test_a_method_that_is_not_there_is_our_error(tmp_path: Path, gone: str) -> None:
+    body = f"""
+from gatecert.mutants.adversaries import install
+try:
+    install(vars(entries), {gone!r}, "raises")
+except Exception as error:
+    print(json.dumps([type(error).__name__, str(error)]))
+"""
+    assert _run(tmp_path, body) == ["InternalError", f"the entry's module has no {gone!r}"]

@@ -176,3 +176,135 @@ print("exit", int(code), overlay_proof(files))
         assert "exit 1 []" in result.stdout, result.stdout + result.stderr
         assert "1 failed" in result.stdout
     assert not list(tmp_path.rglob("__pycache__"))
+
+
+_TWO_KERNELS = """\
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def first(y_ptr):
+    tl.store(y_ptr, 1.0)
+
+SEPARATOR
+@triton.autotune(configs=[triton.Config({"BLOCK": 1})], key=[])
+@triton.jit
+def second(y_ptr, BLOCK: tl.constexpr):
+    tl.store(y_ptr, 2.0)
+    # Done.
+
+
+class Kernels:
+    class Inner:
+        @staticmethod
+        @triton.jit
+        def third(y_ptr):
+            tl.store(y_ptr, 3.0)
+"""
+
+_RUN_TWO = """
+import inspect, linecache
+from gatecert.mutants.overlay import install_overlay, overlay_proof
+path, text = {path!r}, {text!r}
+install_overlay({{path: text}})
+import torch, two
+y = torch.zeros(1)
+two.second[(1,)](y)
+source = inspect.getsource(two.second.fn.fn)
+{after}
+print(y.item(), "def second" in source, overlay_proof({{path: text}}) == {unproven})
+"""
+
+
+def _run_two(
+    folder: Path,
+    separator: str,
+    *,
+    newline: str = "\n",
+    head: str = "",
+    after: str = "",
+    proven: bool = True,
+) -> str:
+    """Overlay `2.0` by `20.0` in the second kernel; say what it stored and whether all is proven.
+
+    The module is imported through a symbolic link to its folder.
+    """
+    path = folder / "real" / "two.py"
+    path.parent.mkdir()
+    (folder / "link").symlink_to(path.parent)
+    original = head + _TWO_KERNELS.replace("SEPARATOR", separator).replace("\n", newline)
+    path.write_bytes(original.encode())
+    script = _RUN_TWO.format(
+        path=str(path),
+        text=original.replace("2.0", "20.0"),
+        after=after,
+        unproven="[]" if proven else "[path]",
+    )
+    result = run_python(script, folder / "link")
+    return (result.stdout + result.stderr).strip()
+
+
+@pytest.mark.parametrize(
+    "separator",
+    ["\x0c", "# \x0b \x0c \x1c \x1d \x1e \x85 \u2028 \u2029"],
+    ids=["form-feed", "in-a-comment"],
+)
+def test_what_ends_a_line_for_splitlines_only_shifts_no_kernel(
+    tmp_path: Path, separator: str
+) -> None:
+    assert _run_two(tmp_path, separator) == "20.0 True True"
+
+
+@pytest.mark.parametrize("newline", ["\r\n", "\r"], ids=["crlf", "cr"])
+def test_other_line_ends_and_a_byte_order_mark_shift_no_kernel(
+    tmp_path: Path, newline: str
+) -> None:
+    assert _run_two(tmp_path, "", newline=newline, head="\ufeff") == "20.0 True True"
+
+
+@pytest.mark.parametrize(
+    ("lose", "why"),
+    [
+        ("text.splitlines(keepends=True)", "the whole text, split at form feeds too"),
+        ("text.replace('20.0', '2.0').splitlines(keepends=True)", "another text"),
+        ("[]", "nothing"),
+    ],
+)
+def test_a_kernel_whose_source_is_not_its_own_voids_the_proof(
+    tmp_path: Path, lose: str, why: str
+) -> None:
+    after = f"linecache.cache[path] = (1, None, {lose}, path)"
+    said = _run_two(tmp_path, "\x0c", after=after, proven=False)
+    assert said == "20.0 True True", why
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("20.0", "2.0"), ("3.0", "4.0"), ("class Kernels", "\nclass Kernels"), ("# Done", "#")],
+    ids=["decorated-twice", "in-a-class", "shifted", "comment"],
+)
+def test_the_source_of_each_kernel_is_proven_by_the_path_it_was_imported_by(
+    tmp_path: Path, old: str, new: str
+) -> None:
+    after = f"""
+lines = text.replace({old!r}, {new!r}).splitlines(keepends=True)
+linecache.cache[two.__file__] = (1, None, lines, two.__file__)
+assert two.__file__ != path
+"""
+    assert _run_two(tmp_path, "", after=after, proven=False) == "20.0 True True"
+
+
+def test_what_is_no_kernel_needs_no_source(tmp_path: Path) -> None:
+    after = """
+class Handler:
+    def __init__(self, fn):
+        self.fn = fn
+class Cyclic:
+    pass
+two.handler = Handler(eval(compile("lambda x: x", path, "eval")))
+two.cyclic = Cyclic()
+two.cyclic.fn = two.cyclic
+two.wrapped = Handler(two.second)
+"""
+    assert _run_two(tmp_path, "", after=after) == "20.0 True True"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -59,7 +60,7 @@ def test_certify_uses_every_recipe_of_the_domain_and_every_layout_in_every_dtype
         ]
         assert {case.recipe for case in cases} == set(operation.recipes)
         assert {case.layout for case in cases} == set(layouts)
-        assert 12 <= len(cases) <= 18
+        assert 12 <= len(cases) <= 20
 
 
 @EVERY
@@ -74,11 +75,41 @@ def test_quick_is_four_cases_per_dtype_and_certify_starts_with_them(operation: O
 
 
 @EVERY
-def test_certify_keeps_batches_and_programs_few(operation: Operation) -> None:
-    for case in cases_for(operation, dtypes=DTYPES, blocks=dict.fromkeys(operation.tiled, (16,))):
+def test_certify_keeps_batches_and_programs_few_but_for_one_case_per_dim(
+    operation: Operation,
+) -> None:
+    cases = cases_for(operation, dtypes=DTYPES, blocks=dict.fromkeys(operation.tiled, (16,)))
+    open_dims = [dim for dim in operation.dims if dim not in operation.sizes]
+    for case in cases[: -len(open_dims)]:
         batch = [n for dim, n in case.dims if dim not in (*operation.tiled, *operation.sizes)]
         assert math.prod(batch) <= 6
         assert max(n for dim, n in case.dims if dim in operation.tiled) <= 64
+
+
+@EVERY
+def test_certify_has_one_long_case_per_tiled_dim_and_one_wide_case_per_batch_dim(
+    operation: Operation,
+) -> None:
+    cases = cases_for(operation, dtypes=DTYPES)
+    for dim in operation.dims:
+        if dim in operation.sizes:
+            continue
+        size = 1025 if dim in operation.tiled else 33
+        (case,) = [case for case in cases if case.sizes[dim] == size and case in cases[-5:]]
+        assert all(n <= 3 for other, n in case.dims if other not in (dim, *operation.sizes))
+
+
+def test_costly_cases_take_turns_with_the_dtypes_and_the_smallest_head() -> None:
+    costly = cases_for(get_operation("attention"), dtypes=DTYPES)[-4:]
+    assert [case.dtype for case in costly] == [*DTYPES, DTYPES[0]]
+    assert {case.sizes["D"] for case in costly} == {16}
+
+
+def test_an_operation_without_the_usual_recipes_has_its_costly_cases_with_its_own() -> None:
+    softmax = replace(get_operation("softmax"), recipes=("ties",))
+    *_, long, wide = cases_for(softmax, dtypes=DTYPES)
+    assert (long.recipe, long.sizes["N"]) == ("ties", 1025)
+    assert (wide.recipe, wide.sizes["B"]) == ("ties", 33)
 
 
 def test_each_tiled_dim_has_a_tail_apart_from_the_others() -> None:
@@ -222,3 +253,14 @@ def test_certify_rejects_attention_without_its_scale_and_layer_norm_without_its_
 
     assert rejected(attention, cases_for(attention, dtypes=(dtype,)), unscaled) > 5
     assert rejected(layer_norm, cases_for(layer_norm, dtypes=(dtype,)), without_epsilon) > 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_certify_rejects_a_clamp_far_above_ordinary_values(dtype: str) -> None:
+    leaky_relu = get_operation("leaky_relu")
+
+    def clamped(x: torch.Tensor, slope: float) -> torch.Tensor:
+        y = torch.where(x > 0, x, slope * x)
+        return torch.where(y.isfinite(), y.clamp(max=200.0), y)
+
+    assert rejected(leaky_relu, cases_for(leaky_relu, dtypes=(dtype,)), clamped) == 1

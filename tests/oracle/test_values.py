@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gatecert.oracle.formats import FORMATS, Array
+from gatecert.oracle.formats import FORMATS, Array, FloatFormat
 from gatecert.oracle.streams import Stream
-from gatecert.oracle.values import RECIPES
+from gatecert.oracle.values import FINITE_RECIPES, RECIPES
 
 SHAPE = (6, 257)
 
@@ -49,6 +49,14 @@ def test_rising_rows_raise_the_running_maximum_in_every_tile_and_falling_rows_ne
 
     assert (np.diff(maxima(rows("rising")), axis=0) > 0).all()
     assert (np.diff(maxima(rows("falling")), axis=0) < 0).all()
+
+
+@pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
+def test_huge_values_reach_the_last_but_one_binade_of_the_format(fmt: FloatFormat) -> None:
+    magnitudes = np.abs(RECIPES["huge"].make(Stream("huge"), SHAPE, fmt))
+    assert magnitudes.min() >= 16.0
+    assert fmt.largest / 8 < magnitudes.max() < 2.0**fmt.max_exponent
+    assert "huge" not in FINITE_RECIPES
 
 
 def test_masked_rows_start_with_a_finite_value() -> None:

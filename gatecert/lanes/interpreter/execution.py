@@ -12,6 +12,7 @@ from triton.runtime import interpreter as triton_interpreter
 from triton.runtime.errors import InterpreterError
 
 from gatecert.errors import GatecertError
+from gatecert.lanes.interpreter.failures import is_interpreter_failure
 from gatecert.lanes.interpreter.guards import Guard, guard_in_force
 from gatecert.lanes.interpreter.launches import recorders
 from gatecert.lanes.interpreter.memory import Memory
@@ -22,9 +23,29 @@ rewritten = functools.cache(rewrite)
 
 
 def launch(kernel: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> None:
-    """Run a kernel over a grid; tensors are read and written where they are, without copies."""
+    """Run a kernel over a grid; tensors are read and written where they are, without copies.
+
+    A failure of the lane is also logged, since a launcher may catch it and fall back.
+    """
     if warmup:
         return
+    guard = guard_in_force()
+    try:
+        _launch(kernel, args, options, grid, guard)
+    except Exception as error:
+        if is_interpreter_failure(error):
+            guard.log.add_failure(error)
+        raise
+
+
+def call(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a jitted function from inside a kernel."""
+    return rewritten(kernel.fn)(*args, **kwargs)
+
+
+def _launch(
+    kernel: Any, args: tuple[Any, ...], options: dict[str, Any], grid: Any, guard: Guard
+) -> None:
     signature = signature_of(kernel.fn)
     bound = signature.bind(args, options)
     for hook in kernel.pre_run_hooks:
@@ -37,12 +58,7 @@ def launch(kernel: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> 
             recorder.launches.append(described)
         if any(recorder.dry for recorder in in_force):
             return
-    _run_grid(kernel, signature, bound, dims, guard_in_force())
-
-
-def call(kernel: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a jitted function from inside a kernel."""
-    return rewritten(kernel.fn)(*args, **kwargs)
+    _run_grid(kernel, signature, bound, dims, guard)
 
 
 def _run_grid(

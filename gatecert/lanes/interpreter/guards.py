@@ -22,10 +22,11 @@ _POISON_BYTE = 0x55
 
 
 class FindingLog:
-    """Findings of one guarded stretch, one per kind, kernel and argument."""
+    """What one guarded stretch saw: findings, one per kind, kernel and argument, and failures."""
 
     def __init__(self) -> None:
         self._findings: dict[tuple[FindingKind, str, str], Finding] = {}
+        self._failures: list[str] = []
 
     def add(self, finding: Finding) -> None:
         """Count a finding; the first offset at a place is kept."""
@@ -38,6 +39,14 @@ class FindingLog:
     def findings(self) -> tuple[Finding, ...]:
         """What was seen so far, in the order of first occurrence."""
         return tuple(self._findings.values())
+
+    def add_failure(self, error: BaseException) -> None:
+        """Note that a launch failed inside the lane."""
+        self._failures.append(f"{type(error).__name__}: {error}")
+
+    def failures(self) -> tuple[str, ...]:
+        """Launches that failed inside the lane, also those whose error was caught outside."""
+        return tuple(self._failures)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,15 @@ import pytest
 from gatecert.errors import ExitCode
 from gatecert.gates.config import GateConfig
 from gatecert.gates.records import GateOutcome, Reason
-from tests.gatecert.gates.asking import UNRUNNABLE, WRONG, Judge, Refused, callable_gate, mutated
+from tests.gatecert.gates.asking import (
+    TESTDATA,
+    UNRUNNABLE,
+    WRONG,
+    Judge,
+    Refused,
+    callable_gate,
+    mutated,
+)
 
 RAISES = mutated("    x = x.contiguous()", "    raise ValueError('no such shape')")
 
@@ -47,6 +55,30 @@ def test_a_failed_assertion_of_the_gate_is_a_rejection(judge: Judge, tmp_path: P
     assert (verdict.outcome, verdict.reason) == (GateOutcome.REJECTED, Reason.TEST_FAILED)
 
 
+@pytest.mark.parametrize("body", ["return True", "return False", "raise AssertionError"])
+def test_a_failure_of_the_lane_that_was_caught_is_no_verdict_whatever_the_gate_says(
+    judge: Judge, tmp_path: Path, body: str
+) -> None:
+    files = {"kernels_softmax.py": (TESTDATA / "kernels_fall_back.py").read_text()}
+    verdict = judge(
+        "ours", function(tmp_path, f"candidate(torch.zeros(1, 4)); {body}"), files=files
+    )
+    assert verdict.outcome is GateOutcome.ERROR
+    assert "inline assembly cannot run" in verdict.detail
+
+
+def test_a_gate_that_says_no_because_the_lane_failed_is_no_kill(
+    judge: Judge, tmp_path: Path
+) -> None:
+    body = (
+        "try:\n        candidate(torch.zeros(1, 4))\n"
+        "    except Exception:\n        return False\n    return True"
+    )
+    verdict = judge("ours", function(tmp_path, body), files=UNRUNNABLE)
+    assert verdict.outcome is GateOutcome.ERROR
+    assert "no_such_function" in verdict.detail
+
+
 @pytest.mark.parametrize("answer", ["None", "1", "0.5", "'yes'"])
 def test_an_answer_that_is_neither_bool_nor_verdict_is_an_error(
     judge: Judge, tmp_path: Path, answer: str
@@ -63,7 +95,7 @@ def test_a_verdict_of_the_function_is_kept_under_the_gates_own_name(
         "from gatecert.gates.records import GateOutcome, Reason, Verdict; "
         "return Verdict('x', 'y', GateOutcome.REJECTED, Reason.VALUES, 'off by 3')"
     )
-    verdict = judge("ours", function(tmp_path, body))
+    verdict = judge("ours", function(tmp_path, body), files=WRONG)
     assert (verdict.candidate, verdict.gate) == ("candidate", "ours")
     assert (verdict.reason, verdict.detail) == (Reason.VALUES, "off by 3")
 

@@ -56,6 +56,40 @@ def test_an_error_of_the_lane_does_not_hide_a_failure_that_comes_later(judge: Ju
     assert verdict.case.endswith("::test_compares")
 
 
+def test_a_failure_of_the_lane_that_the_launcher_caught_is_no_verdict(judge: Judge) -> None:
+    files = {"kernels_softmax.py": (TESTDATA / "kernels_fall_back.py").read_text()}
+    verdict = judge("tests", pytest_gate("gate_compares"), files=files)
+    assert verdict.outcome is GateOutcome.ERROR
+    assert verdict.detail.startswith("call of gate_compares.py::test_softmax[1]: ")
+    assert "inline assembly cannot run" in verdict.detail
+
+
+def test_a_suite_whose_launcher_falls_back_on_the_original_is_refused(
+    judge: Judge, tmp_path: Path
+) -> None:
+    (tmp_path / "test_softmax.py").write_text(
+        "import kernels_fall_back, torch\n\n\n"
+        "def test_rows_sum_to_one():\n"
+        "    assert float(kernels_fall_back.softmax(torch.zeros(1, 4)).sum()) == 1.0\n"
+    )
+    with pytest.raises(Refused, match="inline assembly cannot run"):
+        judge("tests", GateConfig("pytest", rootdir=str(tmp_path)), module="kernels_fall_back")
+
+
+def test_a_test_that_fails_because_it_caught_a_failure_of_the_lane_is_no_kill(
+    judge: Judge, tmp_path: Path
+) -> None:
+    (tmp_path / "test_softmax.py").write_text(
+        "import kernels_softmax, torch\n\n\n"
+        "def test_runs():\n"
+        "    try:\n        kernels_softmax.softmax(torch.zeros(1, 4))\n        ran = True\n"
+        "    except Exception:\n        ran = False\n"
+        "    assert ran\n"
+    )
+    gate = GateConfig("pytest", rootdir=str(tmp_path))
+    assert judge("tests", gate, files=UNRUNNABLE).outcome is GateOutcome.ERROR
+
+
 def test_a_mutant_that_does_not_import_is_no_kill(judge: Judge) -> None:
     files = mutated("@triton.jit", "raise ImportError('no such driver')\n\n\n@triton.jit")
     verdict = judge("tests", pytest_gate("gate_compares"), files=files)

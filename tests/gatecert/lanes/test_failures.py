@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import triton.language as tl
 from gatecert.errors import EnvironmentFailure
 from gatecert.lanes import interpreter
 from gatecert.lanes.interpreter.activation import check_version
+from gatecert.lanes.records import GuardPolicy
 from tests.gatecert.lanes.inside import inside_lane
 
 
@@ -55,6 +57,27 @@ def test_a_kernel_can_run_after_another_one_failed() -> None:
     out = torch.zeros(8)
     misshapen_kernel[(1,)](out, 8, 8)
     assert out.tolist() == list(range(0, 16, 2))
+
+
+@inside_lane
+def test_a_failed_launch_is_logged_though_the_launcher_catches_it() -> None:
+    with interpreter.guarded(GuardPolicy.LENIENT) as log:
+        misshapen_kernel[(1,)](torch.zeros(8), 8, 8)
+        assert log.failures() == ()
+        with contextlib.suppress(Exception):
+            misshapen_kernel[(1,)](torch.zeros(8), 8, 4)
+        with contextlib.suppress(Exception):
+            misshapen_kernel[(1,)](torch.zeros(8, device="meta"), 8, 8)
+    broken, refused = log.failures()
+    assert broken.startswith("InterpreterError: ")
+    assert refused.startswith("LaneRefusal: ")
+
+
+@inside_lane
+def test_a_launch_with_wrong_arguments_is_not_logged_as_a_failure_of_the_lane() -> None:
+    with interpreter.guarded(GuardPolicy.LENIENT) as log, pytest.raises(TypeError):
+        misshapen_kernel[(1,)](torch.zeros(8), 8, 8, 8)
+    assert log.failures() == ()
 
 
 @inside_lane
