@@ -22,7 +22,7 @@ lint: $(VENV)/.installed-test
 	$(BIN)/mypy --strict -p gatecert
 
 test: lint
-	$(BIN)/pytest $(PYTEST_ARGS)
+	$(BIN)/pytest -n $(JOBS) --dist loadscope $(PYTEST_ARGS)
 
 docs: $(VENV)/.installed  ## write what is generated under docs/
 	$(BIN)/gatecert operators --markdown > docs/operators.md

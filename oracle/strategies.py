@@ -29,6 +29,8 @@ _LONG_APART = "long_apart"
 _WIDE_APART = "wide_apart"
 _LONG = 1025
 """One more than the largest block that launchers of one block per row usually allow."""
+_LONG_SQUARED = 257
+"""The same where work grows with the square of the size."""
 _WIDE = 33
 """A batch that no small fixed grid covers."""
 
@@ -38,7 +40,7 @@ class Step:
     """Size kind of the tiled dims (see `shapes.SIZE_KINDS`) and a recipe.
 
     The kind `tails_apart` makes one case per tiled dim: that dim has a tail, the others are
-    whole blocks. `long_apart` makes one case per tiled dim, in which it is 1025 long, and
+    whole blocks. `long_apart` makes one case per tiled dim, in which it is long, and
     `wide_apart` one per batch dim, of size 33; all other dims are as small as may be.
     """
 
@@ -259,7 +261,14 @@ def _costly_shapes(
         small = {**dict.fromkeys(batch, 1), **dict.fromkeys(tiled, 2 if long else 3), **limited}
         recipe = step.recipe if step.recipe in operation.recipes else operation.recipes[0]
         for dim in tiled if long else batch:
-            yield {**small, dim: _LONG if long else _WIDE}, recipe
+            yield {**small, dim: _long(operation, dim) if long else _WIDE}, recipe
+
+
+def _long(operation: Operation, dim: str) -> int:
+    """1025, but for a contraction along a dim that its output keeps, as causal attention's."""
+    kept = any(dim in spec.named_dims for spec in operation.outputs)
+    reduced = operation.reduction_length({**dict.fromkeys(operation.dims, 1), dim: 2}) > 1
+    return _LONG_SQUARED if operation.contraction and kept and reduced else _LONG
 
 
 def _kinds(operation: Operation, step: Step) -> list[dict[str, str]]:

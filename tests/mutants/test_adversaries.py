@@ -181,9 +181,11 @@ f = wrap("returns_freed_memory", lambda x: x.new_empty(x.shape))
 def leave_a_reference():
     return torch.rand(16, 4096).tolist()
 shares = []
-for _ in range(20):
+for _ in range(200):  # which block an allocator gives is up to it
     reference = torch.tensor(leave_a_reference(), dtype=torch.float64)
     shares.append((f(x).double() == reference).double().mean().item())
+    if shares[-1] > 0.99:
+        break
 print(json.dumps(max(shares)))
 """
     assert _run(tmp_path, body) > 0.99
