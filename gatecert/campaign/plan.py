@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tokenize
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ def plan_subject(
 ) -> PlannedSubject:
     """Discover the launched kernels and all they call, plant, rewrite, add adversaries."""
     launched = {launch.kernel for launch in probed.launches}
-    texts = {path: Path(path).read_text(encoding="utf-8") for path in set(probed.modules.values())}
+    texts = {path: _read_source(path) for path in set(probed.modules.values())}
     found: dict[str, Kernel] = {}
     skips: list[Skip] = []
     for module, path in probed.modules.items():
@@ -93,7 +94,7 @@ def plan_subject(
     mutants: list[Mutant] = []
     for kernel in wanted:
         mutants += plant(subject.name, kernel, texts[kernel.path], operators)
-    home_text = Path(probed.home_path).read_text(encoding="utf-8")
+    home_text = _read_source(probed.home_path)
     run = SubjectRun(
         subject=msgspec.structs.replace(subject, blocks=probed.blocks),
         kernels=tuple(wanted),
@@ -115,6 +116,12 @@ def labels_sha256(mutants: Iterable[Mutant]) -> str:
         labels = (mutant.id, mutant.observable_by, mutant.reveal, mutant.scored)
         digest.update(msgspec.json.encode(labels))
     return digest.hexdigest()
+
+
+def _read_source(path: str) -> str:
+    """A module's text as Python decodes it: declared encoding, byte order mark, line ends."""
+    with tokenize.open(path) as source:
+        return source.read()
 
 
 def _with_callees(launched: Iterable[str], found: dict[str, Kernel]) -> list[Kernel]:

@@ -87,16 +87,27 @@ def find_home(spec: str, entry: Callable[..., Any]) -> tuple[str, str]:
     """Where the entry is defined, as `module:qualname`, and that module's file.
 
     A package that only re-exports the entry is not its home: tests may import it from there.
+    Only a place that holds the entry itself counts, not what it wraps.
     """
+    spec_module, _, path = spec.partition(":")
     target = inspect.unwrap(entry)
-    module, path = getattr(target, "__module__", None), getattr(target, "__qualname__", "")
-    found: Any = sys.modules.get(module) if isinstance(module, str) else None
+    module = str(getattr(target, "__module__", spec_module))
+    namespace = vars(sys.modules[module]) if module in sys.modules else {}
+    names = [name for name, value in namespace.items() if value is entry]
+    if names:
+        path = path if path in names else names[0]
+    elif _resolve(module, str(getattr(target, "__qualname__", ""))) is entry:
+        path = target.__qualname__
+    else:
+        module = spec_module
+    return f"{module}:{path}", inspect.getsourcefile(sys.modules[module]) or ""
+
+
+def _resolve(module: str, path: str) -> Any:
+    found: Any = sys.modules.get(module)
     for part in path.split("."):
         found = getattr(found, part, None)
-    if found is None or (found is not target and inspect.unwrap(found) is not target):
-        module, _, path = spec.partition(":")
-    source = inspect.getsourcefile(sys.modules[str(module)])
-    return f"{module}:{path}", source or ""
+    return found
 
 
 def _launches_on_domain(

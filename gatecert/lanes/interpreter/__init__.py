@@ -5,9 +5,10 @@ Importing this package imports no Triton.
 
 What it does not model: races and missing barriers, warps and stages, contraction of `a * b + c`,
 the order of a GPU's reductions, approximate division and transcendentals. Programs run one by
-one, first to last unless `reversed_programs`. `tl.dot` is `ieee` unless the kernel or TRITON_F32_DEFAULT names a precision; `tf32`, where
-named, rounds the operands. fp8 casts saturate, as on Hopper. Inline assembly, `tl.dot_scaled`,
-fp8e4b15 and waiting for another program are refused.
+one, first to last unless `reversed_programs`. `tl.dot` is `ieee` unless the kernel or
+TRITON_F32_DEFAULT names a precision; `tf32`, where named, rounds the operands. fp8 casts
+saturate, as on Hopper. Inline assembly, `tl.dot_scaled`, fp8e4b15 and waiting for another
+program are refused.
 """
 
 from gatecert.lanes.interpreter.activation import activate
