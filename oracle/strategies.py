@@ -244,8 +244,11 @@ def _shapes(
             continue
         for size in listed:
             kinds = dict.fromkeys(operation.tiled, "short")
-            yield {**_sizes(operation, kinds, blocks, extra, rank), dim: size}, "normal"
-            rank += 1
+            # One-sided values too: a lost part of a sum of signed values is small.
+            for recipe in ("normal", "large_offset"):
+                if recipe in operation.recipes:
+                    yield {**_sizes(operation, kinds, blocks, extra, rank), dim: size}, recipe
+                    rank += 1
 
 
 def _costly_shapes(
