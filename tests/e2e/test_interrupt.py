@@ -15,6 +15,7 @@ from pathlib import Path
 
 from gatecert.store import Store
 from tests.e2e.commands import LIMIT_S, environment, gatecert, project
+from tests.signals import heed_interrupts
 
 MARK = "GATECERT_TEST_MARK"
 
@@ -31,6 +32,7 @@ def test_ctrl_c_keeps_verdicts_and_leaves_no_process(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=heed_interrupts,
     )
     _wait(lambda: run.poll() is not None or _count(folder / "out" / "run.sqlite") >= 5)
     assert run.poll() is None, run.communicate()[1]

@@ -20,6 +20,7 @@ from gatecert.mutants.records import CodeComparison, CodeVerdict, Kernel, Signat
 from gatecert.operators.records import Operator
 from tests.mutants.kernels import replacer
 from tests.mutants.packages import REPOSITORY
+from tests.signals import heed_interrupts
 
 _KERNELS = """\
 import triton
@@ -266,7 +267,7 @@ def test_no_process_is_left_when_the_comparison_is_interrupted(
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "TMPDIR": str(tmp_path)}
     process = subprocess.Popen(
         [sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, start_new_session=True,
+        stderr=subprocess.DEVNULL, start_new_session=True, preexec_fn=heed_interrupts,
     )  # fmt: skip
     assert process.stdout is not None
     process.stdout.readline()

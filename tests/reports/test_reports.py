@@ -112,7 +112,7 @@ def test_a_long_list_is_cut_on_the_terminal_and_whole_in_markdown() -> None:
         verdicts=tuple(verdict(name) for name in names),
     )
     certificate = certify(run(part))
-    assert "... and 20 more in the certificate" in terminal(certificate)
+    assert "... and 20 more in the report" in terminal(certificate)
     assert all(f"### `{name}`" in render_markdown(certificate) for name in names)
 
 
