@@ -133,6 +133,8 @@ def survivor_lines(survivor: Survivor) -> list[str]:
         lines.append(f"  worst:   error is {survivor.margin:.3g} of its allowance")
     if survivor.case:
         lines.append(f"  case:    {survivor.case}")
+    if survivor.oracle_case and survivor.oracle_case != survivor.case:
+        lines.append(f"  killed:  by the oracle on {survivor.oracle_case}")
     if survivor.reveal:
         lines.append(f"  reveal:  {', '.join(tag.value for tag in survivor.reveal)}")
     return lines

@@ -20,8 +20,8 @@ from gatecert.certificate.records import (
     Survivor,
     Unseen,
 )
-from gatecert.certificate.status import LANE_SHOWS, status_of
-from gatecert.gates.records import GateOutcome, Verdict
+from gatecert.certificate.status import LANE_SHOWS, is_oracle, status_of
+from gatecert.gates.records import GateOutcome, Reason, Verdict
 from gatecert.mutants.records import CodeVerdict, Mutant, Skip, original
 from gatecert.operators.records import ObservableBy
 from gatecert.statistics import Rate, cluster_bootstrap, macro_average, tally
@@ -38,6 +38,9 @@ class Scored:
     status: Status
     verdict: Verdict | None
     original: Verdict | None
+    reach: frozenset[str] = frozenset()
+    """Kernels whose launch runs the mutated function."""
+    oracle: Verdict | None = None
 
 
 def certify(run: Run) -> Certificate:
@@ -85,10 +88,13 @@ def _scored(run: Run, gate: str, shows: Set[ObservableBy]) -> Iterator[Scored]:
         comparisons = {comparison.mutant: comparison for comparison in part.comparisons}
         verdicts = {verdict.candidate: verdict for verdict in part.verdicts if verdict.gate == gate}
         baseline = verdicts.get(original(part.subject.name).id)
+        oracle = {v.candidate: v for v in part.verdicts if is_oracle(v.gate)}
         for mutant in part.mutants:
             verdict = verdicts.get(mutant.id)
             status = status_of(mutant, comparisons.get(mutant.id), verdict, shows)
-            yield Scored(mutant, status, verdict, baseline)
+            yield Scored(
+                mutant, status, verdict, baseline, _reach(part, mutant), oracle.get(mutant.id)
+            )
 
 
 def _gate_score(run: Run, gate: str, scored: Iterable[Scored]) -> GateScore:
@@ -160,15 +166,24 @@ def _survivor(one: Scored) -> Survivor:
         bug_class=mutant.bug_class,
         detail=mutant.detail,
         diff=mutant.diff,
-        reason=_survival_reason(verdict, one.original),
+        reason=_survival_reason(verdict, one),
         case=verdict.case,
         worst=verdict.worst,
         margin=verdict.margin,
         reveal=mutant.reveal,
+        oracle_case=one.oracle.case if one.oracle and one.oracle.reason is not Reason.NONE else "",
     )
 
 
-def _survival_reason(verdict: Verdict, original: Verdict | None) -> SurvivalReason:
+def _reach(part: SubjectRun, mutant: Mutant) -> frozenset[str]:
+    mutated = f"{mutant.module}:{mutant.kernel}"
+    return frozenset(k.name for k in part.kernels if k.name == mutated or mutated in k.callees)
+
+
+def _survival_reason(verdict: Verdict, one: Scored) -> SurvivalReason:
+    original = one.original
+    if verdict.launches > 0 and one.reach and not one.reach & set(verdict.kernels):
+        return SurvivalReason.UNREACHED
     if original is not None and original.launches > 0 and verdict.launches == 0:
         return SurvivalReason.UNREACHED
     if original is None or not verdict.bits or not original.bits:
@@ -243,4 +258,11 @@ def _result(one: Scored) -> Result:
     verdict = one.verdict
     if verdict is None:
         return Result(one.status)
-    return Result(one.status, verdict.reason, verdict.detail, verdict.case)
+    detail = verdict.detail
+    if one.status is Status.CRASHED and verdict.outcome is GateOutcome.ACCEPTED:
+        found = verdict.findings[0]
+        detail = (
+            f"the gate accepted it, though a guard saw {found.kind.value} by {found.lanes} lanes on "
+            f"{found.argument}"
+        )
+    return Result(one.status, verdict.reason, detail, verdict.case)

@@ -119,6 +119,8 @@ class Survivor(msgspec.Struct, frozen=True):
     """Largest error / allowance over the gate's cases: below 1, and how far below."""
     reveal: tuple[Reveal, ...]
     """Input conditions that make this bug visible."""
+    oracle_case: str = ""
+    """A case on which the oracle rejects it: what this gate lacks; `gatecert replay` runs it."""
 
 
 class GateScore(msgspec.Struct, frozen=True):

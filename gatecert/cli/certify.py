@@ -52,6 +52,7 @@ def command(
     """
     from gatecert.certificate import certify, exit_code, unmet
     from gatecert.cli.setup import make_plan, read_config, say, write_file
+    from gatecert.config import Require
     from gatecert.reports.json import render_json
     from gatecert.reports.markdown import render_markdown
 
@@ -76,13 +77,15 @@ def command(
     write_file(out / names[0], render_json(certificate))
     write_file(out / names[1], render_markdown(certificate))
     _print(certificate, as_json)
-    for line in () if run.interrupted else unmet(certificate, config.require):
+    # A bound on a rate says nothing of one mutant, nor of half a run.
+    require = Require() if only or run.interrupted else config.require
+    for line in unmet(certificate, require):
         say(f"requirement not met: {line}")
     say(f"certificate: {out / names[0]}; report: {out / names[1]}")
     if run.interrupted:
         say("interrupted: the figures are partial; the same command goes on where it stopped")
         return INTERRUPTED
-    return int(exit_code(certificate, config.require))
+    return int(exit_code(certificate, require))
 
 
 def _run(plan: Plan, database: Path) -> Run:

@@ -83,6 +83,8 @@ class Verdict(msgspec.Struct, frozen=True):
     loaded: bool = True
     cases: int = 0
     launches: int = 0
+    kernels: tuple[str, ...] = ()
+    """Kernels launched, as `module:qualname`."""
     uncompared: bool = False
     """A launch had a compiled form by which mutants were not compared."""
     margin: float = 0.0

@@ -102,6 +102,7 @@ def _judge(request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s:
         verdict = msgspec.structs.replace(
             verdict,
             launches=len(launches),
+            kernels=tuple(sorted({launch.kernel for launch in launches})),
             uncompared=any(form.key not in request.signatures for form in compiled_forms),
         )
         missed = overlay_proof(files)

@@ -314,3 +314,38 @@ def test_the_other_gates_do_not_change_the_exit_code() -> None:
         verdicts=(*scored("rejected"), verdict("softmax/original", "rejected", gate="weak")),
     )
     assert code_of(run(part, gates=("oracle", "weak"))) is ExitCode.MET
+
+
+def test_a_gate_that_launches_other_kernels_only_never_reached_the_mutant() -> None:
+    planted = mutant("softmax/softmax_kernel/drop-load-mask/1-aaaaaa")
+    elsewhere = verdict(planted.id, gate="tests", kernels=("acme.kernels:norm_kernel",))
+    here = verdict(planted.id, gate="tests", kernels=("acme.kernels:softmax_kernel",))
+    for said, reason in ((elsewhere, SurvivalReason.UNREACHED), (here, SurvivalReason.UNEXPLAINED)):
+        part = subject_run(mutants=(planted,), verdicts=(said,))
+        (survivor,) = certify(run(part, gate="tests", gates=("tests",))).survivors
+        assert survivor.reason is reason
+
+
+def test_a_survivor_names_the_case_on_which_the_oracle_kills_it() -> None:
+    planted = mutant("softmax/softmax_kernel/drop-load-mask/1-aaaaaa")
+    case = "softmax/float32/B=5,N=131/contiguous/normal/seed=0"
+    part = subject_run(
+        mutants=(planted,),
+        verdicts=(
+            verdict(planted.id, gate="tests"),
+            verdict(planted.id, "rejected", reason=Reason.VALUES, case=case),
+        ),
+    )
+    (survivor,) = certify(run(part, gate="tests", gates=("tests", "oracle"))).survivors
+    assert survivor.oracle_case == case
+
+
+def test_a_fault_that_only_a_guard_saw_says_that_the_gate_accepted_it() -> None:
+    planted = mutant("softmax/softmax_kernel/drop-load-mask/1-aaaaaa")
+    found = Finding(FindingKind.LOAD_OUT_OF_BOUNDS, "acme.kernels:softmax_kernel", "x_ptr", 4, 9)
+    part = subject_run(
+        mutants=(planted,), verdicts=(verdict(planted.id, gate="tests", findings=(found,)),)
+    )
+    result = certify(run(part, gate="tests", gates=("tests",))).results[planted.id]["tests"]
+    assert result.status is Status.CRASHED
+    assert "the gate accepted it" in result.detail
