@@ -262,7 +262,7 @@ def _result(one: Scored) -> Result:
     if one.status is Status.CRASHED and verdict.outcome is GateOutcome.ACCEPTED:
         found = verdict.findings[0]
         detail = (
-            f"the gate accepted it, though a guard saw {found.kind.value} by {found.lanes} lanes on "
-            f"{found.argument}"
+            f"the gate accepted it, though a guard saw {found.kind.value} by {found.lanes} lanes "
+            f"on {found.argument}"
         )
     return Result(one.status, verdict.reason, detail, verdict.case)
