@@ -46,7 +46,7 @@ def run_controls(
     gate = plan.gates[0]
     mark = fingerprint()
     with server_pool(plan.jobs) as pool:
-        planned = plan_campaign(plan, pool, progress, lambda _: True)
+        planned = plan_campaign(plan, pool, progress)
         for subject in planned:
             if subject.run.failed:
                 raise EnvironmentFailure(subject.run.failed)

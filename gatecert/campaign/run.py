@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,12 +31,9 @@ from gatecert.store import Store, fingerprint
 from gatecert.subjects import Subject
 
 
-def plan_campaign(
-    plan: Plan, pool: ServerPool, progress: Progress, subject_filter: Callable[[str], bool]
-) -> tuple[PlannedSubject, ...]:
+def plan_campaign(plan: Plan, pool: ServerPool, progress: Progress) -> tuple[PlannedSubject, ...]:
     """Probe every subject and plant its mutants; a subject that cannot run says why."""
-    wanted = [subject for subject in plan.subjects if subject_filter(subject.name)]
-    progress.stage("probe and plant", len(wanted))
+    progress.stage("probe and plant", len(plan.subjects))
 
     def one(subject: Subject) -> PlannedSubject:
         started = time.monotonic()
@@ -50,8 +48,8 @@ def plan_campaign(
         progress.step()
         return planned
 
-    by_name = {planned.run.subject.name: planned for planned in spread(pool, one, wanted)}
-    return tuple(by_name[subject.name] for subject in wanted)
+    by_name = {planned.run.subject.name: planned for planned in spread(pool, one, plan.subjects)}
+    return tuple(by_name[subject.name] for subject in plan.subjects)
 
 
 def run_campaign(plan: Plan, store: Store, progress: Progress) -> Run:
@@ -66,7 +64,7 @@ def run_campaign(plan: Plan, store: Store, progress: Progress) -> Run:
     clock = _Clock(timings)
     with server_pool(plan.jobs) as pool:
         with clock.part("probe and plant"):
-            planned = plan_campaign(plan, pool, progress, lambda _: True)
+            planned = plan_campaign(plan, pool, progress)
         if all(subject.run.failed for subject in planned):
             raise EnvironmentFailure("; ".join(s.run.failed for s in planned))
         planned = _select(plan, planned)
@@ -202,17 +200,10 @@ class _Clock:
     def add(self, name: str, seconds: float) -> None:
         self._timings[name] = self._timings.get(name, 0.0) + seconds
 
-    def part(self, name: str) -> _Part:
-        return _Part(self, name)
-
-
-class _Part:
-    def __init__(self, clock: _Clock, name: str) -> None:
-        self._clock = clock
-        self._name = name
-
-    def __enter__(self) -> None:
-        self._started = time.monotonic()
-
-    def __exit__(self, *_: object) -> None:
-        self._clock.add(self._name, time.monotonic() - self._started)
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self.add(name, time.monotonic() - started)

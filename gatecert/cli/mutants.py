@@ -129,7 +129,7 @@ def planted(plan: Plan) -> tuple[SubjectRun, ...]:
 
     jobs = min(plan.jobs, len(plan.subjects))
     with server_pool(jobs) as pool, shown_progress() as progress:
-        return tuple(part.run for part in plan_campaign(plan, pool, progress, lambda _: True))
+        return tuple(part.run for part in plan_campaign(plan, pool, progress))
 
 
 def _plan(
