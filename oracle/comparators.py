@@ -19,7 +19,7 @@ import torch
 
 from gatecert.errors import InternalError, UsageError
 from gatecert.oracle.expectation import ExpectedOutput
-from gatecert.oracle.formats import FORMATS, Array, round_to, to_float64, torch_dtype
+from gatecert.oracle.formats import Array, round_to_dtype, to_float64, torch_dtype
 from gatecert.oracle.tolerance import RoundingInterval, unexplained_error, unit
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -114,7 +114,7 @@ class Elements:
 def judge(comparator: Comparator, expected: ExpectedOutput, output: torch.Tensor) -> Judgement:
     """Apply a comparator to one output, whatever device it is on.
 
-    Integer outputs must be equal under every comparator.
+    Indices and counts must be equal under every comparator.
 
     Raises:
         InternalError: the output has another shape; `contract_violation` comes first.
@@ -124,7 +124,7 @@ def judge(comparator: Comparator, expected: ExpectedOutput, output: torch.Tensor
             f"{expected.name} has shape {tuple(output.shape)}, not {expected.shape}; "
             "check the contract before judging values"
         )
-    if expected.dtype not in FORMATS:
+    if expected.counted:
         return _summarise(_integers(expected, output))
     values = to_float64(output)
     if isinstance(comparator, RoundingInterval):
@@ -198,7 +198,7 @@ def _linear(
     rule: NonfiniteRule,
     round_reference: bool,
 ) -> Elements:
-    rounded = round_to(expected.reference, FORMATS[expected.dtype])
+    rounded = round_to_dtype(expected.reference, expected.dtype)
     finite = np.isfinite(rounded) & np.isfinite(output)
     r = np.where(finite, rounded if round_reference else expected.reference, 0.0)
     y = np.where(finite, output, 0.0)
@@ -214,8 +214,7 @@ def _linear(
 
 
 def _as_torch(comparator: AllClose, expected: ExpectedOutput, output: torch.Tensor) -> Elements:
-    fmt = FORMATS[expected.dtype]
-    rounded = round_to(expected.reference, fmt)
+    rounded = round_to_dtype(expected.reference, expected.dtype)
     reference = torch.from_numpy(rounded).to(torch_dtype(expected.dtype))
     candidate = output.detach().cpu()
     pair = (reference, candidate) if comparator.scale_by == "candidate" else (candidate, reference)
@@ -234,7 +233,7 @@ def _as_torch(comparator: AllClose, expected: ExpectedOutput, output: torch.Tens
 
 
 def _exact(expected: ExpectedOutput, output: Array) -> Elements:
-    rounded = round_to(expected.reference, FORMATS[expected.dtype])
+    rounded = round_to_dtype(expected.reference, expected.dtype)
     nonfinite = misplaced(rounded, output)
     failed = nonfinite | (np.isfinite(rounded) & (rounded != output))
     with np.errstate(invalid="ignore"):

@@ -24,7 +24,7 @@ def contract_violation(
     for spec, output in zip(specs, outputs, strict=True):
         if not isinstance(output, torch.Tensor):
             return f"{spec.name} is a {type(output).__name__}, not a tensor"
-        dtype = torch_dtype(case.dtype if spec.kind == "float" else spec.kind)
+        dtype = torch_dtype(spec.dtype(case.dtype))
         for what, actual, wanted in (
             ("shape", tuple(output.shape), spec.shape(case.sizes)),
             ("dtype", output.dtype, dtype),

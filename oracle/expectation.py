@@ -23,7 +23,8 @@ UNIT_OF_INTERMEDIATE = {"float16": 2.0**-11, "tf32": 2.0**-11, "bfloat16": 2.0**
 class ExpectedOutput:
     """One output of one case.
 
-    `reference` holds unrounded float64 values (int64 for integer outputs). `shadow` has the
+    `reference` holds unrounded float64 values (int64 for integer outputs that nothing is rounded
+    to: those must be equal). `shadow` has the
     reference's shape: the magnitude that one fp32 rounding error acts on; `mid_shadow` the
     same for the declared lower-precision step, whose roundoff is `mid_unit` (0: none).
     """
@@ -36,6 +37,11 @@ class ExpectedOutput:
     mid_unit: float
     reduction_length: int
     contraction: bool
+
+    @property
+    def counted(self) -> bool:
+        """Whether it is an integer that no rounding can move (an index, a count)."""
+        return self.reference.dtype.kind in "iub"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -72,7 +78,7 @@ def expect(
         tuple(
             ExpectedOutput(
                 name=spec.name,
-                dtype=case.dtype if spec.kind == "float" else spec.kind,
+                dtype=spec.dtype(case.dtype),
                 reference=result.contiguous().numpy(),
                 shadow=shadow,
                 mid_shadow=mid,

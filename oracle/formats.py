@@ -59,6 +59,8 @@ TORCH_DTYPES = {
     "bfloat16": torch.bfloat16,
     "float32": torch.float32,
     "float64": torch.float64,
+    "bool": torch.bool,
+    "int8": torch.int8,
     "int32": torch.int32,
     "int64": torch.int64,
 }
@@ -97,6 +99,13 @@ def round_to(values: Array, fmt: FloatFormat) -> Array:
         rounded = np.copysign(np.rint(safe / step) * step, safe)
     rounded = np.where(np.abs(rounded) > fmt.largest, np.copysign(np.inf, safe), rounded)
     return np.where(finite, rounded, values)
+
+
+def round_to_dtype(values: Array, dtype: str) -> Array:
+    """Round float64 to a float format, or to whole numbers for an integer dtype."""
+    if dtype in FORMATS:
+        return round_to(values, FORMATS[dtype])
+    return np.asarray(np.rint(np.asarray(values, np.float64)))
 
 
 def half_gap_towards(outputs: Array, reference: Array, fmt: FloatFormat) -> Array:

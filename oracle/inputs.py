@@ -56,7 +56,8 @@ def make_inputs(operation: Operation, case: Case) -> Inputs:
             values = _values(spec, case)
             args.append(place(values, LAYOUTS[case.layout](tuple(values.shape))))
         else:
-            args.append(given[spec.name])
+            value = given[spec.name]
+            args.append(int(value) if spec.scalar.integer else value)
     return Inputs(tuple(names), tuple(args), _fingerprint(names, args))
 
 
@@ -109,15 +110,16 @@ def _check(operation: Operation, case: Case) -> None:
 def _values(spec: TensorSpec, case: Case) -> torch.Tensor:
     stream = Stream(f"{case.id}#{spec.name}")
     shape = spec.shape(case.sizes)
-    if spec.kind != "float":
-        return torch.from_numpy(_integers(spec, stream, shape, case)).to(torch_dtype(spec.kind))
-    fmt = FORMATS[case.dtype]
+    dtype = spec.dtype(case.dtype)
+    if not spec.is_float:
+        return torch.from_numpy(_integers(spec, stream, shape, case)).to(torch_dtype(dtype))
+    fmt = FORMATS[dtype]
     recipe = RECIPES[spec.recipe(case.recipe)]
     turned = np.moveaxis(np.empty(shape or (1,)), spec.axis, -1).shape
     values = np.moveaxis(recipe.make(stream, turned, fmt), -1, spec.axis).reshape(shape)
     if case.layout == "expanded" and len(shape) > 1:
         values = np.broadcast_to(values[:1], shape)
-    return _to_torch(round_to(values, fmt), case.dtype)
+    return _to_torch(round_to(values, fmt), dtype)
 
 
 def _integers(

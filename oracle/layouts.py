@@ -7,7 +7,12 @@ from dataclasses import dataclass
 import torch
 
 # An index read from a gap is far outside every buffer; odd, so no product hides it.
-_INTEGER_POISON = {torch.int64: 2**40 + 12345, torch.int32: 2**30 + 12345}
+_INTEGER_POISON = {
+    torch.int64: 2**40 + 12345,
+    torch.int32: 2**30 + 12345,
+    torch.int8: 85,
+    torch.bool: True,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from gatecert.oracle.comparators import (
     NonfiniteRule,
 )
 from gatecert.oracle.expectation import ExpectedOutput
-from gatecert.oracle.formats import FORMATS, Array, round_to, spacing, to_float64
+from gatecert.oracle.formats import FORMATS, Array, round_to_dtype, spacing, to_float64
 from gatecert.oracle.tolerance import Growth, RoundingInterval, unexplained_error, unit
 
 CLASSES = ("nan", "+inf", "-inf", "zero", "finite")
@@ -113,7 +113,7 @@ def observe(
     y = to_float64(output)
     unrounded = np.asarray(expected.reference, np.float64)
     fmt = FORMATS.get(expected.dtype)
-    rounded = unrounded if fmt is None else round_to(unrounded, fmt)
+    rounded = round_to_dtype(unrounded, expected.dtype)
     reference_class, candidate_class = _classes(rounded), _classes(y)
     both = np.isfinite(rounded) & np.isfinite(y)
     r, c = (rounded if rounded_reference else unrounded)[both], y[both]
@@ -134,7 +134,9 @@ def observe(
         bits=hashlib.sha256(
             output.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
         ).hexdigest(),
-        interval=None if fmt is None else _interval(interval or RoundingInterval(), expected, y),
+        interval=(
+            None if expected.counted else _interval(interval or RoundingInterval(), expected, y)
+        ),
     )
 
 
@@ -266,7 +268,7 @@ def _histogram(values: Array) -> dict[int, int]:
 
 
 def _unequal(expected: ExpectedOutput, output: torch.Tensor, rounded: Array, y: Array) -> int:
-    if expected.dtype not in FORMATS:
+    if expected.counted:
         return int((output.detach().cpu().numpy() != expected.reference).sum())
     return int(((rounded != y) & ~(np.isnan(rounded) & np.isnan(y))).sum())
 

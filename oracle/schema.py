@@ -10,6 +10,7 @@ Where a type checker reads the code, `Annotated[torch.Tensor, Tensor["B N"]]` sa
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,21 +18,25 @@ from types import MappingProxyType
 from typing import Annotated, Any, get_args, get_origin
 
 from gatecert.errors import UsageError
+from gatecert.oracle.formats import FORMATS, torch_dtype
 from gatecert.oracle.values import FINITE_RECIPES, RECIPES
 
 Sizes = Mapping[str, int]
 Reference = Callable[..., Any]
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
+_DIM = re.compile(r"(\d+|\d*[A-Za-z_]\w*)(\*\d*[A-Za-z_]\w*)*")
 
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """One tensor: dims by name (`N`, `2N`, `4`), kind of element, and its values.
+    """One tensor: dims by name (`N`, `2N`, `G*H`, `4`), kind of element, and its values.
 
-    `kind` is `"float"` (the tested dtype) or an integer dtype, drawn from [low, high) where
-    `high` may be a dim; `marker` is an integer that takes the place of some entries (never
-    the first), as an ignored class does. `axis` is the axis that a recipe treats as "the
-    row"; `stand_ins` maps a recipe to the one that this tensor takes instead (`"*"`: any).
+    `kind` is `"float"` (the tested dtype), a float dtype that stays whatever is tested, or an
+    integer dtype, drawn from [low, high) where `high` may be a dim; `marker` is an integer that
+    takes the place of some entries (never the first), as an ignored class does. An integer
+    output whose reference is a float is one that a kernel rounds to. `axis` is the axis that a
+    recipe treats as "the row"; `stand_ins` maps a recipe to the one that this tensor takes
+    instead (`"*"`: any).
     """
 
     dims: tuple[str, ...]
@@ -49,8 +54,18 @@ class TensorSpec:
 
     @property
     def named_dims(self) -> tuple[str, ...]:
-        """The names among its dims, without factors."""
-        return tuple(dim.lstrip("0123456789") for dim in self.dims if not dim.isdigit())
+        """The names among its dims, those of products one by one."""
+        names = (factor for dim in self.dims for factor in _factors(dim))
+        return tuple(name for name in names if not name.isdigit())
+
+    def dtype(self, tested: str) -> str:
+        """The dtype of its elements where `tested` is the tested one."""
+        return tested if self.kind == "float" else self.kind
+
+    @property
+    def is_float(self) -> bool:
+        """Whether its elements are floating-point numbers."""
+        return self.kind == "float" or self.kind in FORMATS
 
     def recipe(self, name: str) -> str:
         """The recipe that this tensor takes in a case whose recipe is `name`."""
@@ -59,11 +74,15 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A number in [low, high], drawn per case; `logarithmic` spreads it over magnitudes."""
+    """A number in [low, high], drawn per case; `logarithmic` spreads it over magnitudes.
+
+    An `integer` one is drawn, and handed over, as an int.
+    """
 
     low: float
     high: float
     logarithmic: bool = False
+    integer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +106,28 @@ class Tensor:
         return replace(tensor(dims), kind="int64", low=low, high=high, marker=marker)
 
 
-def tensor(dims: str, *, axis: int = -1, stand_ins: Mapping[str, str] = _NOTHING) -> TensorSpec:
-    """A tensor of the tested dtype; `Tensor[dims]` with the finer points.
+def tensor(
+    dims: str,
+    *,
+    kind: str = "float",
+    low: int = 0,
+    high: str | int = 2,
+    axis: int = -1,
+    stand_ins: Mapping[str, str] = _NOTHING,
+) -> TensorSpec:
+    """A tensor, by default of the tested dtype; `Tensor[dims]` with the finer points.
 
     Raises:
-        UsageError: a dim is neither a name, a number, nor a number before a name (`2N`).
+        UsageError: a dim is neither a name, a number, a number before a name (`2N`), nor a
+            product of such (`G*H`); or the kind is no dtype.
     """
     names = tuple(dims.split())
     for dim in names:
-        if not re.fullmatch(r"\d+|\d*[A-Za-z_]\w*", dim):
-            raise UsageError(f'Tensor["{dims}"]: {dim!r} is no dim; write names, like "B 2N 4"')
-    return TensorSpec(names, axis=axis, stand_ins=stand_ins)
+        if not _DIM.fullmatch(dim):
+            raise UsageError(f'Tensor["{dims}"]: {dim!r} is no dim; write names, like "B 2N G*H"')
+    if kind != "float":
+        torch_dtype(kind)
+    return TensorSpec(names, kind=kind, low=low, high=high, axis=axis, stand_ins=stand_ins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +185,12 @@ class Operation:
 
 
 def _size(dim: str, sizes: Sizes) -> int:
-    if dim.isdigit():
-        return int(dim)
-    name = dim.lstrip("0123456789")
-    return int(dim.removesuffix(name) or 1) * sizes[name]
+    return math.prod(int(f) if f.isdigit() else sizes[f] for f in _factors(dim))
+
+
+def _factors(dim: str) -> list[str]:
+    """`2N` -> 2, N; `G*H` -> G, H."""
+    return re.findall(r"[A-Za-z_]\w*|\d+", dim)
 
 
 def operation(

@@ -315,6 +315,8 @@ def _draw(spec: ScalarSpec, turn: int, seed: int) -> float:
         return spec.default
     low, high = spec.scalar.low, spec.scalar.high
     share = float(Stream(f"{spec.name}/{turn}/{seed}").uniform(()))
+    if spec.scalar.integer:
+        return float(min(int(low + (high + 1 - low) * share), int(high)))
     drawn = low * (high / low) ** share if spec.scalar.logarithmic else low + (high - low) * share
     # Two digits read well in an id; the range's ends may not be left by rounding.
     return min(max(float(f"{drawn:.2g}"), low), high)

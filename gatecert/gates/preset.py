@@ -197,8 +197,8 @@ def _eager(operation: Operation, case: Case, inputs: Inputs) -> Expected:
         tuple(
             ExpectedOutput(
                 name=spec.name,
-                dtype=case.dtype if spec.kind == "float" else spec.kind,
-                reference=to_float64(value) if spec.kind == "float" else value.numpy(),
+                dtype=spec.dtype(case.dtype),
+                reference=to_float64(value) if value.is_floating_point() else value.numpy(),
                 shadow=np.zeros(tuple(value.shape)),
                 mid_shadow=np.zeros(tuple(value.shape)),
                 mid_unit=0.0,

@@ -1,17 +1,21 @@
 # ruff: noqa: F722 (named dims are not types)
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
+import numpy as np
 import pytest
 import torch
 
 from gatecert.errors import EnvironmentFailure, UsageError
-from gatecert.oracle.comparators import judge
+from gatecert.oracle.case import Case
+from gatecert.oracle.comparators import AllClose, Comparator, Exact, judge
 from gatecert.oracle.contract import contract_violation
-from gatecert.oracle.expectation import expect
+from gatecert.oracle.expectation import ExpectedOutput, expect
 from gatecert.oracle.inputs import make_inputs
-from gatecert.oracle.schema import Operation, Scalar, Tensor, operation
+from gatecert.oracle.observation import judge_observation, observe
+from gatecert.oracle.schema import Operation, Scalar, Tensor, operation, tensor
 from gatecert.oracle.strategies import cases_for
 from gatecert.oracle.tolerance import RoundingInterval
 
@@ -129,3 +133,71 @@ def test_a_reference_that_breaks_its_own_annotation_is_an_environment_failure() 
     (case, *_) = cases_for(lying, dtypes=("float32",))
     with pytest.raises(EnvironmentFailure, match="its annotation says"):
         expect(lying, case, make_inputs(lying, case))
+
+
+@operation(seed=Scalar(0, 2**31 - 1, integer=True), tiled="S")
+def shared_heads(
+    q: Tensor["B G*H S 2D"],
+    k: Tensor["B H S 2*D"],
+    scale: tensor("B", kind="float32"),
+    keep: tensor("B S", kind="bool"),
+    seed: float,
+) -> tuple[Tensor["B G*H"], tensor("B S", kind="int8")]:
+    whole = torch.full(keep.shape, 1.25, dtype=torch.float64)
+    return q.sum((2, 3)) * scale[:, None] + 0 * k.sum(), whole * keep
+
+
+def test_a_dim_may_be_a_product_of_dims() -> None:
+    assert shared_heads.dims == ("B", "G", "H", "S", "D")
+    sizes = {"B": 2, "G": 3, "H": 5, "S": 7, "D": 11}
+    assert [spec.shape(sizes) for spec in shared_heads.tensors[:2]] == [
+        (2, 15, 7, 22),
+        (2, 5, 7, 22),
+    ]
+
+
+@pytest.mark.parametrize("dim", ["G*", "*G", "G**H", "G+H", "2.5N"])
+def test_a_dim_that_is_no_product_is_refused(dim: str) -> None:
+    with pytest.raises(UsageError, match="is no dim"):
+        tensor(f"B {dim}")
+
+
+def test_a_kind_that_is_no_dtype_is_refused() -> None:
+    with pytest.raises(UsageError, match="complex7"):
+        tensor("B", kind="complex7")
+
+
+def test_fixed_dtypes_stay_whatever_is_tested_and_integer_scalars_are_ints() -> None:
+    for case in cases_for(shared_heads, dtypes=("float16", "bfloat16"), seed=3):
+        q, _, scale, keep, seed = make_inputs(shared_heads, case).args
+        assert (str(q.dtype), scale.dtype) == (f"torch.{case.dtype}", torch.float32)
+        assert keep.dtype is torch.bool
+        assert type(seed) is int and 0 <= seed < 2**31
+        assert [output.dtype for output in expect_outputs(case)] == [case.dtype, "int8"]
+
+
+def expect_outputs(case: Case) -> tuple[ExpectedOutput, ...]:
+    return expect(shared_heads, case, make_inputs(shared_heads, case)).outputs
+
+
+def test_an_integer_that_a_kernel_rounds_to_may_be_either_neighbour_at_a_tie_only() -> None:
+    case = cases_for(shared_heads, dtypes=("float32",), seed=3)[0]
+    rounded = expect_outputs(case)[1]
+    tie = replace(rounded, reference=np.full(rounded.shape, 2.5), shadow=np.ones(rounded.shape))
+    off = replace(rounded, reference=np.full(rounded.shape, 2.6), shadow=np.ones(rounded.shape))
+    two = torch.full(rounded.shape, 2, dtype=torch.int8)
+    assert judge(RoundingInterval(), tie, two).passed
+    assert judge(RoundingInterval(), tie, two + 1).passed
+    assert not judge(RoundingInterval(), off, two).passed
+    assert judge(RoundingInterval(), off, two + 1).passed
+    assert not judge(RoundingInterval(), off, two + 2).passed
+    comparators: tuple[Comparator, ...] = (
+        RoundingInterval(),
+        AllClose(0.0, 0.0, round_reference=True),
+        Exact(),
+    )
+    for comparator in comparators:
+        for output in (two, two + 1, two + 2):
+            seen = observe(off, output, rounded_reference=isinstance(comparator, AllClose))
+            said = judge_observation(comparator, seen).passed
+            assert said == judge(comparator, off, output).passed == bool((output == 3).all())
