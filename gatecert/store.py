@@ -40,6 +40,8 @@ class Store:
             EnvironmentFailure: the file is of another schema version or not ours.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
+        self.codes = path.parent / "codes"
+        """Folder beside the file where hashes of compiled code are kept, by content."""
         self._lock = threading.Lock()
         try:
             self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)

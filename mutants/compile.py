@@ -1,35 +1,47 @@
 """Prove by compiled code, without a GPU, which mutants are unviable, equivalent or duplicates.
 
-Two texts are the same kernel iff the machine code is the same, byte for byte, for every
-signature of the declared domain. The original and the mutants of a kernel form groups that one
-signature after another splits; nearly every mutant differs at its first.
+Two texts are the same kernel if their code is the same, byte for byte, for every signature of
+the declared domain: their optimised IR, from which all else follows, or their machine code. The
+original and the mutants of a kernel form groups that one signature after another splits; nearly
+every mutant differs at its first.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
-from gatecert.mutants.compile_pool import CompilePool, compile_pool
+import msgspec
+
+from gatecert.mutants.compile_pool import CompilePool
 from gatecert.mutants.compile_protocol import FAILED, CompileReply, CompileRequest, Stop
 from gatecert.mutants.plant import overlay_of
-from gatecert.mutants.records import CodeComparison, CodeVerdict, Kernel, Mutant, Signature
+from gatecert.mutants.records import (
+    CodeComparison,
+    CodeDepth,
+    CodeVerdict,
+    Kernel,
+    Mutant,
+    Signature,
+)
 
 OnResult = Callable[[CodeComparison], None]
 
 
 def compare_code(
     mutants: Sequence[Mutant],
+    pool: CompilePool,
     *,
     kernels: Iterable[Kernel],
     texts: Mapping[str, str],
     signatures: Sequence[Signature],
     import_paths: Sequence[str] = (),
     preload: Sequence[str] = (),
-    jobs: int = 1,
     on_result: OnResult | None = None,
     timeout_s: float = 60.0,
+    depth: CodeDepth = CodeDepth.OPTIMISED_IR,
 ) -> list[CodeComparison]:
     """Hold each mutant's compiled code against the original's and its siblings'.
 
@@ -51,11 +63,22 @@ def compare_code(
             on_result(comparison)
 
     for mutant in families.pop((), ()):
-        report(CodeComparison(mutant.id, CodeVerdict.UNKNOWN, "no launch of it was seen"))
+        if mutant.in_launcher:
+            report(CodeComparison(mutant.id, CodeVerdict.HOST, "planted in a launcher"))
+        else:
+            report(CodeComparison(mutant.id, CodeVerdict.UNKNOWN, "no launch of it was seen"))
     if families:
-        with compile_pool(min(jobs, len(mutants)), import_paths) as pool:
-            comparison = _Comparison(pool, texts, tuple(preload), timeout_s, report)
-            comparison.run([_Family(s, tuple(ms)) for s, ms in families.items()])
+        request = CompileRequest(
+            files={},
+            signatures=(),
+            stop=Stop.NEVER,
+            timeout_s=timeout_s,
+            depth=depth,
+            import_paths=tuple(import_paths),
+            preload=tuple(preload),
+        )
+        comparison = _Comparison(pool, texts, request, report)
+        comparison.run([_Family(s, tuple(ms)) for s, ms in families.items()])
     return [found[mutant.id] for mutant in mutants]
 
 
@@ -105,12 +128,14 @@ class _Member:
     error: str = ""
     broken: str = ""
     seconds: float = 0.0
+    cpu_s: float = 0.0
 
     def add(self, reply: CompileReply) -> None:
         self.hashes += reply.hashes
         self.error = self.error or reply.error
         self.broken = reply.broken
         self.seconds += reply.seconds
+        self.cpu_s += reply.cpu_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +143,7 @@ class _Group:
     """Members whose code is the same as far as all of it is known; the first leads."""
 
     signatures: tuple[Signature, ...]
+    original: _Member
     members: tuple[_Member, ...]
 
 
@@ -128,15 +154,15 @@ class _Comparison:
         self,
         pool: CompilePool,
         texts: Mapping[str, str],
-        preload: tuple[str, ...],
-        timeout_s: float,
+        request: CompileRequest,
         report: OnResult,
     ) -> None:
         self._pool = pool
         self._texts = texts
-        self._preload = preload
-        self._timeout_s = timeout_s
+        self._request = request
         self._report = report
+        self._partial: list[_Group] = []
+        """Groups that compile for some signatures only, each of one member."""
 
     def run(self, families: Sequence[_Family]) -> None:
         originals = [_Member(None) for _ in families]
@@ -165,55 +191,69 @@ class _Comparison:
         groups = [
             group
             for signatures, original, members in started
-            for group in self._split(signatures, (original, *members))
+            for group in self._split(_Group(signatures, original, (original, *members)))
         ]
         while groups:
             groups = self._next_round(groups)
+        self._settle_partial()
 
-    def _split(
-        self, signatures: tuple[Signature, ...], members: tuple[_Member, ...]
-    ) -> list[_Group]:
+    def _split(self, group: _Group) -> list[_Group]:
         """Report the members that are settled; group the others by the code known so far."""
         alike: dict[tuple[str, ...], list[_Member]] = defaultdict(list)
-        for member in members:
-            settled = self._settled(signatures, member)
-            if settled is None:
-                alike[tuple(member.hashes)].append(member)
+        for member in group.members:
+            if member.mutant is not None and member.broken:
+                self._report(self._say(member, CodeVerdict.UNKNOWN, member.broken))
+            elif set(member.hashes) == {FAILED} and len(member.hashes) == len(group.signatures):
+                self._report(self._say(member, CodeVerdict.UNVIABLE, member.error))
+            elif _fails_where_not(member, group.original):
+                self._partial.append(replace(group, members=(member,)))
             else:
-                self._report(settled)
+                alike[tuple(member.hashes)].append(member)
         groups = []
         for same in alike.values():
-            if len(same) > 1 and len(same[0].hashes) < len(signatures):
-                groups.append(_Group(signatures, tuple(same)))
+            if len(same) > 1 and len(same[0].hashes) < len(group.signatures):
+                groups.append(replace(group, members=tuple(same)))
             else:
                 self._conclude(same)
         return groups
 
-    def _settled(self, signatures: tuple[Signature, ...], member: _Member) -> CodeComparison | None:
-        if member.mutant is None:
-            return None
-        if member.broken:
-            return _comparison(member, CodeVerdict.UNKNOWN, member.broken)
-        failed = member.hashes.count(FAILED)
-        if failed == len(member.hashes) == len(signatures):
-            return _comparison(member, CodeVerdict.UNVIABLE, member.error)
-        if member.hashes[0] == FAILED:
-            detail = f"compiles for some signatures only: {member.error}"
-            return _comparison(member, CodeVerdict.VIABLE, detail)
-        return None
+    def _settle_partial(self) -> None:
+        """What compiles only where its code is the original's can nowhere show its bug."""
+        originals = {id(group.original): group for group in self._partial}
+        self._compile(
+            (member, group.signatures[len(member.hashes) :], Stop.NEVER, ())
+            for group in (
+                *(replace(group, members=(group.original,)) for group in originals.values()),
+                *self._partial,
+            )
+            for member in group.members
+        )
+        for group in self._partial:
+            [member] = group.members
+            same = all(
+                ours in (theirs, FAILED)
+                for ours, theirs in zip(member.hashes, group.original.hashes, strict=False)
+            )
+            if member.broken or group.original.broken:
+                broken = member.broken or group.original.broken
+                self._report(self._say(member, CodeVerdict.UNKNOWN, broken))
+            elif same:
+                detail = f"compiles only where its code is the original's: {member.error}"
+                self._report(self._say(member, CodeVerdict.UNVIABLE, detail))
+            else:
+                detail = f"compiles for some signatures only: {member.error}"
+                self._report(self._say(member, CodeVerdict.VIABLE, detail))
 
     def _conclude(self, same: Sequence[_Member]) -> None:
         """All that can be known of these members is: they have one code, or are one member."""
         first, *others = same
         if first.mutant is not None:
-            self._report(_comparison(first, CodeVerdict.VIABLE))
+            self._report(self._say(first, CodeVerdict.VIABLE))
         for member in others:
             if first.mutant is None:
-                self._report(_comparison(member, CodeVerdict.EQUIVALENT))
+                self._report(self._say(member, CodeVerdict.EQUIVALENT))
             else:
-                self._report(
-                    _comparison(member, CodeVerdict.DUPLICATE, duplicate_of=first.mutant.id)
-                )
+                self._report(self._say(member, CodeVerdict.DUPLICATE, duplicate_of=first.mutant.id))
 
     def _next_round(self, groups: Sequence[_Group]) -> list[_Group]:
         """Compile each group's leader for more, and the others until they differ from it.
@@ -243,9 +283,9 @@ class _Comparison:
             if leader.broken and leader.mutant is None:
                 for member in group.members[1:]:
                     detail = f"the original could not be compared: {leader.broken}"
-                    self._report(_comparison(member, CodeVerdict.UNKNOWN, detail))
+                    self._report(self._say(member, CodeVerdict.UNKNOWN, detail))
             else:
-                following += self._split(group.signatures, group.members)
+                following += self._split(group)
         return following
 
     def _compile(
@@ -253,29 +293,37 @@ class _Comparison:
     ) -> None:
         work = [item for item in work if item[1]]
         requests = [
-            CompileRequest(
+            msgspec.structs.replace(
+                self._request,
                 files=overlay_of(member.mutant, self._texts) if member.mutant else {},
                 signatures=signatures,
                 stop=stop,
-                timeout_s=self._timeout_s,
                 expected=expected,
-                preload=self._preload,
             )
             for member, signatures, stop, expected in work
         ]
         for (member, *_), reply in zip(work, self._pool.map(requests), strict=True):
             member.add(reply)
 
+    def _say(
+        self, member: _Member, verdict: CodeVerdict, detail: str = "", duplicate_of: str = ""
+    ) -> CodeComparison:
+        assert member.mutant is not None
+        return CodeComparison(
+            mutant=member.mutant.id,
+            verdict=verdict,
+            detail=detail,
+            duplicate_of=duplicate_of,
+            depth=self._request.depth,
+            signatures_compiled=len(member.hashes),
+            seconds=member.seconds,
+            cpu_s=member.cpu_s,
+        )
 
-def _comparison(
-    member: _Member, verdict: CodeVerdict, detail: str = "", duplicate_of: str = ""
-) -> CodeComparison:
-    assert member.mutant is not None
-    return CodeComparison(
-        mutant=member.mutant.id,
-        verdict=verdict,
-        detail=detail,
-        duplicate_of=duplicate_of,
-        signatures_compiled=len(member.hashes),
-        seconds=member.seconds,
-    )
+
+def _fails_where_not(member: _Member, original: _Member) -> bool:
+    """Whether it failed on a signature for which the original compiles, as far as is known."""
+    if member.mutant is None:
+        return False
+    pairs = zip_longest(member.hashes, original.hashes[: len(member.hashes)], fillvalue="")
+    return any(ours == FAILED and theirs != FAILED for ours, theirs in pairs)

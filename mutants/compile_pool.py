@@ -68,8 +68,11 @@ class CompilePool:
 
 
 @contextlib.contextmanager
-def compile_pool(jobs: int, import_paths: Sequence[str]) -> Iterator[CompilePool]:
-    """Start `jobs` servers with a private cache; both are gone at the end, whatever happens."""
+def compile_pool(jobs: int, codes: Path | None = None) -> Iterator[CompilePool]:
+    """Start `jobs` servers; they are gone at the end, whatever happens.
+
+    Hashes of code are kept in the folder `codes`, by content; without it for this pool alone.
+    """
     with tempfile.TemporaryDirectory(prefix="gatecert-compile-") as folder:
         log = Path(folder) / "log"
         servers: list[subprocess.Popen[bytes]] = []
@@ -79,8 +82,8 @@ def compile_pool(jobs: int, import_paths: Sequence[str]) -> Iterator[CompilePool
                 for _ in range(max(1, jobs)):
                     servers.append(
                         subprocess.Popen(
-                            [sys.executable, "-m", _SERVER, *import_paths],
-                            env=_environment(folder),
+                            [sys.executable, "-m", _SERVER],
+                            env=_environment(folder, codes or Path(folder) / "codes"),
                             stdin=subprocess.PIPE,
                             stdout=subprocess.PIPE,
                             stderr=stderr,
@@ -98,7 +101,7 @@ def compile_pool(jobs: int, import_paths: Sequence[str]) -> Iterator[CompilePool
                 server.wait()
 
 
-def _environment(folder: str) -> dict[str, str]:
+def _environment(folder: str, codes: Path) -> dict[str, str]:
     """Compile for real, into a private cache, without line numbers in the code."""
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
     environment.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
@@ -109,6 +112,7 @@ def _environment(folder: str) -> dict[str, str]:
     return environment | {
         "TRITON_CACHE_DIR": str(Path(folder) / "cache"),
         "TRITON_DISABLE_LINE_INFO": "1",
+        "GATECERT_CODES": str(codes),
         "CUDA_VISIBLE_DEVICES": "",
         "OMP_NUM_THREADS": "1",
         "PYTHONDONTWRITEBYTECODE": "1",

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from gatecert.mutants.records import Signature
+from gatecert.mutants.records import CodeDepth, Signature
 
 
 class Stop(str, enum.Enum):
@@ -32,7 +32,9 @@ class CompileRequest(msgspec.Struct, frozen=True):
     signatures: tuple[Signature, ...]
     stop: Stop
     timeout_s: float
+    depth: CodeDepth
     expected: tuple[str, ...] = ()
+    import_paths: tuple[str, ...] = ()
     preload: tuple[str, ...] = ()
 
 
@@ -40,13 +42,15 @@ class CompileReply(msgspec.Struct, frozen=True):
     """Hashes for the first signatures of a request; `FAILED` where it did not compile.
 
     `error` is the first compiler message. `broken` is set where nothing can be concluded: the
-    compiler died or hung, or the environment failed.
+    compiler died or hung, or the environment failed. `cpu_s` is the time on a core, that of the
+    assembler included; `seconds` is what the clock says.
     """
 
     hashes: tuple[str, ...] = ()
     error: str = ""
     broken: str = ""
     seconds: float = 0.0
+    cpu_s: float = 0.0
 
 
 FAILED = "-"

@@ -56,7 +56,8 @@ class Mutant(msgspec.Struct, frozen=True):
     the operator and variant, six hex digits of the edited statements as they were, and the
     ordinal of the site among those that agree in all of these. It depends on no line number
     and no formatting, so text that moves keeps its ids. `diff` is a unified diff for display.
-    `also` names further operators whose edit gives the very same text.
+    `also` names further operators whose edit gives the very same text. `kernel` is the edited
+    function; where that is a launcher, `launches` names the kernels that it launches.
     """
 
     id: str
@@ -76,6 +77,17 @@ class Mutant(msgspec.Struct, frozen=True):
     observable_by: tuple[ObservableBy, ...]
     reveal: tuple[Reveal, ...]
     also: tuple[str, ...] = ()
+    launches: tuple[str, ...] = ()
+
+    @property
+    def in_launcher(self) -> bool:
+        """Whether the edited function is a launcher, so that no compiled code changes."""
+        return bool(self.launches)
+
+    @property
+    def unit(self) -> str:
+        """The kernel that it belongs to, `module:qualname`: its own, or the first launched."""
+        return self.launches[0] if self.launches else f"{self.module}:{self.kernel}"
 
 
 class CandidateKind(str, enum.Enum):
@@ -131,17 +143,28 @@ class Signature(msgspec.Struct, frozen=True, order=True):
         return hashlib.sha256(msgspec.json.encode(self)).hexdigest()[:16]
 
 
+class CodeDepth(str, enum.Enum):
+    """How far a kernel is compiled before its code is compared."""
+
+    OPTIMISED_IR = "optimised_ir"
+    """Triton's IR after its optimiser: all that follows is a function of it. Cheap."""
+    MACHINE_CODE = "machine_code"
+    """The GPU's code: ten times dearer, and the same for more spellings of one kernel."""
+
+
 class CodeVerdict(str, enum.Enum):
     """What compiling a mutant said."""
 
     VIABLE = "viable"
     """It compiles and its code differs from the original's."""
     UNVIABLE = "unviable"
-    """It imports or compiles for no signature of the domain."""
+    """It imports or compiles for no signature of the domain on which its code could differ."""
     EQUIVALENT = "equivalent"
     """Its compiled code is the original's for every signature of the domain."""
     DUPLICATE = "duplicate"
     """Its compiled code is another mutant's for every signature of the domain."""
+    HOST = "host"
+    """It is planted in a launcher: compiled code says nothing of it."""
     UNKNOWN = "unknown"
     """No signature is known, or the compiler itself failed: nothing is claimed."""
 
@@ -153,5 +176,7 @@ class CodeComparison(msgspec.Struct, frozen=True):
     verdict: CodeVerdict
     detail: str = ""
     duplicate_of: str = ""
+    depth: CodeDepth = CodeDepth.OPTIMISED_IR
     signatures_compiled: int = 0
     seconds: float = 0.0
+    cpu_s: float = 0.0

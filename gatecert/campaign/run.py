@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from gatecert.campaign.code import Comparisons, compare_all, compare_survivors
 from gatecert.campaign.environment import describe_environment
 from gatecert.campaign.plan import Plan, PlannedSubject, labels_sha256, plan_subject
 from gatecert.campaign.progress import Progress
@@ -24,8 +25,6 @@ from gatecert.campaign.supervise import (
 )
 from gatecert.errors import EnvironmentFailure, ExitCode, GatecertError, NothingScored, UsageError
 from gatecert.gates.records import Verdict
-from gatecert.mutants.compile import compare_code
-from gatecert.mutants.records import CodeComparison
 from gatecert.sandbox.protocol import ProbeRequest, ShardRequest
 from gatecert.store import Store, fingerprint
 from gatecert.subjects import Subject
@@ -69,13 +68,18 @@ def run_campaign(plan: Plan, store: Store, progress: Progress) -> Run:
             raise EnvironmentFailure("; ".join(s.run.failed for s in planned))
         planned = _select(plan, planned)
         with clock.part("compile"):
-            comparisons = _compare(plan, planned, progress)
+            comparisons = compare_all(planned, jobs=plan.jobs, codes=store.codes, progress=progress)
         with clock.part("judge"):
             verdicts, interrupted = _judge(plan, planned, comparisons, pool, store, progress, clock)
+    if not interrupted:
+        with clock.part("compile survivors"):
+            comparisons = compare_survivors(
+                planned, comparisons, verdicts, jobs=plan.jobs, codes=store.codes, progress=progress
+            )
     runs = tuple(
         msgspec.structs.replace(
             subject.run,
-            comparisons=tuple(comparisons[subject.run.subject.name]),
+            comparisons=tuple(comparisons[subject.run.subject.name].values()),
             verdicts=tuple(verdicts[subject.run.subject.name]),
         )
         for subject in planned
@@ -118,30 +122,10 @@ def _select(plan: Plan, planned: Sequence[PlannedSubject]) -> tuple[PlannedSubje
     return tuple(kept)
 
 
-def _compare(
-    plan: Plan, planned: Sequence[PlannedSubject], progress: Progress
-) -> dict[str, list[CodeComparison]]:
-    total = sum(len(subject.run.mutants) for subject in planned)
-    progress.stage("compile and compare code", total)
-    return {
-        subject.run.subject.name: compare_code(
-            subject.run.mutants,
-            kernels=subject.run.kernels,
-            texts=subject.texts,
-            signatures=subject.signatures,
-            import_paths=subject.run.subject.import_paths,
-            preload=subject.preload,
-            jobs=plan.jobs,
-            on_result=lambda _: progress.step(),
-        )
-        for subject in planned
-    }
-
-
 def _judge(
     plan: Plan,
     planned: Sequence[PlannedSubject],
-    comparisons: dict[str, list[CodeComparison]],
+    comparisons: Comparisons,
     pool: ServerPool,
     store: Store,
     progress: Progress,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from gatecert.campaign.code import Comparisons
 from gatecert.campaign.plan import Plan, PlannedSubject
 from gatecert.gates.records import GateOutcome, Verdict
 from gatecert.mutants.plant import overlay_of
@@ -27,7 +28,7 @@ _ALONE = Limits(factor=20.0, minimum_s=60.0)
 def make_shards(
     plan: Plan,
     planned: Sequence[PlannedSubject],
-    comparisons: dict[str, list[CodeComparison]],
+    comparisons: Comparisons,
 ) -> list[ShardRequest]:
     """Shards of all subjects, dearest first, so that the last ones to end are small.
 
@@ -78,10 +79,10 @@ def timeouts_alone(
 
 
 def _tasks(
-    plan: Plan, subject: PlannedSubject, comparisons: Sequence[CodeComparison]
+    plan: Plan, subject: PlannedSubject, comparisons: Mapping[str, CodeComparison]
 ) -> list[Task]:
     run = subject.run
-    not_run = {c.mutant for c in comparisons if c.verdict in _NOT_RUN}
+    not_run = {c.mutant for c in comparisons.values() if c.verdict in _NOT_RUN}
     mutants = [candidate_of(m, subject.texts) for m in run.mutants if m.id not in not_run]
     tasks = []
     for ref in plan.gates:

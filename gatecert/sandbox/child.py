@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import enum
 import os
 import resource
@@ -15,8 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from gatecert.processes import die_with_parent
+
 _LOG_TAIL_BYTES = 4000
-_PR_SET_PDEATHSIG = 1
 _PYTHON_ERROR = 86
 """Exit status of a child whose work raised: told apart from code that leaves by itself."""
 
@@ -45,12 +45,6 @@ class ChildResult:
     signal: int
     raised: bool
     seconds: float
-
-
-def die_with_parent() -> None:
-    """Ask the kernel to kill this process when the thread that forked it ends (Linux)."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def run_in_child(

@@ -13,7 +13,7 @@ import time
 from typing import BinaryIO
 
 from gatecert.errors import EnvironmentFailure, GatecertError
-from gatecert.sandbox.child import die_with_parent
+from gatecert.processes import die_with_parent
 from gatecert.sandbox.protocol import Event, Failed, Finished, decode_request, encode
 
 

@@ -16,7 +16,7 @@ from gatecert.mutants.compile_pool import compile_pool
 from gatecert.mutants.compile_protocol import FAILED, CompileRequest, Stop
 from gatecert.mutants.discover import find_kernels, link_callees
 from gatecert.mutants.plant import plant
-from gatecert.mutants.records import CodeComparison, CodeVerdict, Kernel, Signature
+from gatecert.mutants.records import CodeComparison, CodeDepth, CodeVerdict, Kernel, Signature
 from gatecert.operators.records import Operator
 from tests.mutants.kernels import replacer
 from tests.mutants.packages import REPOSITORY
@@ -69,18 +69,23 @@ class _Shop:
         kernel: str = "shop.kernels:scale",
         signatures: tuple[Signature, ...] | None = None,
         timeout_s: float = 60.0,
+        depth: CodeDepth = CodeDepth.OPTIMISED_IR,
+        codes: Path | None = None,
     ) -> list[CodeComparison]:
         [found] = [k for k in self.kernels if k.name == kernel]
         mutants = plant("shop", found, self.texts[found.path], operators)
         assert mutants
-        return compare_code(
-            mutants,
-            kernels=self.kernels,
-            texts=self.texts,
-            signatures=_SIGNATURES if signatures is None else signatures,
-            import_paths=[str(self.folder)],
-            timeout_s=timeout_s,
-        )
+        with compile_pool(1, codes) as pool:
+            return compare_code(
+                mutants,
+                pool,
+                kernels=self.kernels,
+                texts=self.texts,
+                signatures=_SIGNATURES if signatures is None else signatures,
+                import_paths=[str(self.folder)],
+                timeout_s=timeout_s,
+                depth=depth,
+            )
 
 
 def _signature(dtype: str, block: int = 64, kind: str = "dtype:fp32") -> Signature:
@@ -119,6 +124,29 @@ def test_a_renamed_local_is_equivalent(shop: _Shop) -> None:
     assert said.verdict is CodeVerdict.EQUIVALENT
 
 
+def test_machine_code_proves_what_the_ir_cannot(shop: _Shop) -> None:
+    commuted = replacer("commute", "x + double(x) + 1.5", "double(x) + x + 1.5")
+    [shallow] = shop.compare(commuted)
+    [deep] = shop.compare(commuted, depth=CodeDepth.MACHINE_CODE)
+    assert shallow.verdict is CodeVerdict.VIABLE
+    assert deep.verdict is CodeVerdict.EQUIVALENT
+
+
+@pytest.mark.parametrize("depth", CodeDepth)
+def test_known_codes_are_kept_by_content_and_change_no_answer(
+    shop: _Shop, tmp_path: Path, depth: CodeDepth
+) -> None:
+    same = replacer("same", "    y = x", "    # why\n    y = x")
+    operators = (replacer("const", "1.5", "2.5"), same)
+    first = shop.compare(*operators, depth=depth, codes=tmp_path / "codes")
+    kept = sorted(path.name for path in (tmp_path / "codes").rglob("*") if path.is_file())
+    again = shop.compare(*operators, depth=depth, codes=tmp_path / "codes")
+    assert [said.verdict for said in first] == [CodeVerdict.VIABLE, CodeVerdict.EQUIVALENT]
+    assert [said.verdict for said in again] == [said.verdict for said in first]
+    assert len(kept) == 4  # three signatures of the original, one of the mutant that differs
+    assert kept == sorted(p.name for p in (tmp_path / "codes").rglob("*") if p.is_file())
+
+
 def test_other_code_is_viable_after_one_signature(shop: _Shop) -> None:
     [said] = shop.compare(replacer("const", "1.5", "2.5"))
     assert said.verdict is CodeVerdict.VIABLE
@@ -154,17 +182,39 @@ def test_what_compiles_for_some_signatures_is_viable(shop: _Shop) -> None:
     """A static assertion on the block size fails for one signature of two."""
     fails_at_64 = replacer("assert", "    total", "    tl.static_assert(BLOCK != 64)\n    total")
     both = (_signature("fp32", 64), _signature("fp32", 128))
-    [said] = shop.compare(fails_at_64, signatures=both)
+    other_too = replacer("both", "+ 1.5", "+ 2.5\n    tl.static_assert(BLOCK != 64)")
+    fails, said = shop.compare(fails_at_64, other_too, signatures=both)
     assert said.verdict is CodeVerdict.VIABLE
     assert "some signatures only" in said.detail
+    assert fails.verdict is CodeVerdict.UNVIABLE
+    assert "only where its code is the original's" in fails.detail
 
 
-def test_a_second_spelling_of_a_bug_is_a_duplicate_of_the_first(shop: _Shop) -> None:
+def test_what_fails_to_compile_after_agreeing_at_first_is_unviable(shop: _Shop) -> None:
+    both = (_signature("fp32", 64), _signature("fp32", 128), _signature("fp32", 256))
+    fails_at_128 = replacer("assert", "    total", "    tl.static_assert(BLOCK != 128)\n    total")
+    [said] = shop.compare(fails_at_128, signatures=both)
+    assert said.verdict is CodeVerdict.UNVIABLE
+    assert "only where its code is the original's" in said.detail
+
+
+@pytest.mark.parametrize(
+    ("depth", "spelling"),
+    [
+        (CodeDepth.OPTIMISED_IR, "double(x * 1.0) + x * 0 if False else x + double(x)"),
+        (CodeDepth.MACHINE_CODE, "double(x) + x"),
+    ],
+)
+def test_a_second_spelling_of_a_bug_is_a_duplicate_of_the_first(
+    shop: _Shop, depth: CodeDepth, spelling: str
+) -> None:
     first, second, other = shop.compare(
         replacer("one", "x + double(x) + 1.5", "x + double(x)"),
-        replacer("two", "x + double(x) + 1.5", "double(x) + x"),
+        replacer("two", "x + double(x) + 1.5", spelling),
         replacer("three", "x + double(x) + 1.5", "x"),
+        depth=depth,
     )
+    assert {said.depth for said in (first, second, other)} == {depth}
     assert (first.verdict, second.verdict) == (CodeVerdict.VIABLE, CodeVerdict.DUPLICATE)
     assert second.duplicate_of == first.mutant
     assert other.verdict is CodeVerdict.VIABLE
@@ -210,9 +260,14 @@ def test_a_compiler_that_takes_too_long_is_unknown(shop: _Shop) -> None:
 
 def test_an_overlay_that_is_never_imported_proves_nothing(shop: _Shop) -> None:
     request = CompileRequest(
-        {str(shop.folder / "elsewhere.py"): ""}, (_signature("fp32"),), Stop.NEVER, 60.0
+        {str(shop.folder / "elsewhere.py"): ""},
+        (_signature("fp32"),),
+        Stop.NEVER,
+        60.0,
+        CodeDepth.OPTIMISED_IR,
+        import_paths=(str(shop.folder),),
     )
-    with compile_pool(1, [str(shop.folder)]) as pool:
+    with compile_pool(1) as pool:
         [reply] = pool.map([request])
     assert reply.hashes == ()
     assert "never imported" in reply.broken
@@ -220,8 +275,11 @@ def test_an_overlay_that_is_never_imported_proves_nothing(shop: _Shop) -> None:
 
 def test_a_text_that_does_not_import_fails_for_every_signature(shop: _Shop) -> None:
     path = str(shop.folder / "shop" / "kernels.py")
-    request = CompileRequest({path: "import nowhere"}, _SIGNATURES, Stop.NEVER, 60.0)
-    with compile_pool(1, [str(shop.folder)]) as pool:
+    request = CompileRequest(
+        {path: "import nowhere"}, _SIGNATURES, Stop.NEVER, 60.0, CodeDepth.OPTIMISED_IR,
+        import_paths=(str(shop.folder),),
+    )  # fmt: skip
+    with compile_pool(1) as pool:
         [reply] = pool.map([request])
     assert reply.hashes == (FAILED,) * 3
     assert reply.error == "does not import: ModuleNotFoundError: No module named 'nowhere'"
@@ -242,10 +300,11 @@ def test_results_are_told_one_by_one_and_come_in_order(shop: _Shop) -> None:
     operators = [replacer("a", "1.5", "2.5"), replacer("b", "x, axis=0", "x, axis=-1")]
     mutants = plant("shop", kernel, shop.texts[kernel.path], operators)
     told: list[str] = []
-    said = compare_code(
-        mutants, kernels=shop.kernels, texts=shop.texts, signatures=_SIGNATURES,
-        import_paths=[str(shop.folder)], jobs=2, on_result=lambda c: told.append(c.mutant),
-    )  # fmt: skip
+    with compile_pool(2) as pool:
+        said = compare_code(
+            mutants, pool, kernels=shop.kernels, texts=shop.texts, signatures=_SIGNATURES,
+            import_paths=[str(shop.folder)], on_result=lambda c: told.append(c.mutant),
+        )  # fmt: skip
     assert [c.mutant for c in said] == [m.id for m in mutants]
     assert sorted(told) == sorted(m.id for m in mutants)
 
@@ -255,12 +314,11 @@ def test_results_are_told_one_by_one_and_come_in_order(shop: _Shop) -> None:
 def test_no_process_is_left_when_the_comparison_is_interrupted(
     tmp_path: Path, ending: signal.Signals
 ) -> None:
-    marker = tmp_path / "marker-folder"
-    marker.mkdir()
+    marker = str(tmp_path)
     script = (
         "import time\n"
         "from gatecert.mutants.compile_pool import compile_pool\n"
-        f"with compile_pool(2, [{str(marker)!r}]):\n"
+        "with compile_pool(2):\n"
         "    print('started', flush=True)\n"
         "    time.sleep(60)\n"
     )
@@ -271,24 +329,27 @@ def test_no_process_is_left_when_the_comparison_is_interrupted(
     )  # fmt: skip
     assert process.stdout is not None
     process.stdout.readline()
-    assert _processes_with(str(marker)) >= 2
+    assert _processes_with(marker) >= 2
     os.kill(process.pid, ending)
     process.wait(timeout=30)
     process.stdout.close()
     deadline = time.monotonic() + 20
-    while _processes_with(str(marker)) and time.monotonic() < deadline:
+    while _processes_with(marker) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert _processes_with(str(marker)) == 0
+    assert _processes_with(marker) == 0
     if ending is signal.SIGINT:
         assert not list(tmp_path.glob("gatecert-compile-*"))
 
 
-def _processes_with(argument: str) -> int:
+def _processes_with(folder: str) -> int:
+    """Compile servers whose private cache lies below the folder."""
     found = 0
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*"):
         try:
-            arguments = path.read_bytes().split(b"\0")
+            server = b"gatecert.mutants.compile_server" in (path / "cmdline").read_bytes()
+            found += (
+                server and f"TRITON_CACHE_DIR={folder}".encode() in (path / "environ").read_bytes()
+            )
         except OSError:
             continue
-        found += b"gatecert.mutants.compile_server" in arguments and argument.encode() in arguments
     return found
