@@ -10,7 +10,9 @@ from gatecert.mutants.records import CodeComparison, CodeVerdict, Mutant
 from gatecert.operators.records import ObservableBy
 
 LANE_SHOWS: dict[str, frozenset[ObservableBy]] = {
-    "interpreter": frozenset({ObservableBy.VALUES, ObservableBy.BOUNDS, ObservableBy.REPEAT}),
+    "interpreter": frozenset(
+        {ObservableBy.VALUES, ObservableBy.BOUNDS, ObservableBy.REPEAT, ObservableBy.RACE}
+    ),
 }
 """What each lane can show; a label disjoint from it is `not_observable` there."""
 

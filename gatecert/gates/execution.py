@@ -24,6 +24,7 @@ class Execution:
 
     `bits` hashes the outputs as they were right after the call. `failures` are launches that
     failed inside the lane, even if the launcher caught the error and answered in another way.
+    `shares_memory` says that programs may have met in memory, so that their order matters.
     """
 
     outputs: tuple[Any, ...]
@@ -32,6 +33,7 @@ class Execution:
     failures: tuple[str, ...]
     findings: tuple[Finding, ...]
     changed: tuple[str, ...]
+    shares_memory: bool
 
 
 def execute(
@@ -65,6 +67,7 @@ def execute(
         failures=log.failures(),
         findings=log.findings(),
         changed=tuple(changed_inputs(before, copy, in_place)),
+        shares_memory=log.shares_memory,
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,8 +30,9 @@ from gatecert.oracle.tolerance import RoundingInterval
 from gatecert.subjects import Subject, load_entry
 
 _REPEAT_EVERY = 4
-_REPEATED, _REVERSED = 0, 2
-"""Which of every four cases run again, and which with their programs in reverse order."""
+_REPEATED, _REORDERED = 0, 2
+"""Which of every four cases run again, and which with their programs in another order: reversed
+and shuffled in turn. Where programs meet in memory the others run interleaved."""
 _DEFAULT_COMPARATOR = RoundingInterval()
 
 
@@ -123,7 +125,9 @@ class Call:
         Raises:
             NoVerdict: it failed in a way that is no evidence against the candidate.
         """
-        run = execute(self.entry, self.prepared.inputs, GuardPolicy.STRICT, self.in_place)
+        # An autotuned kernel takes each of its configurations in some of the cases.
+        with interpreter.tuned(zlib.crc32(self.prepared.case.id.encode())):
+            run = execute(self.entry, self.prepared.inputs, GuardPolicy.STRICT, self.in_place)
         trouble = no_verdict(run, self.candidate)
         if trouble is not None:
             raise NoVerdict(trouble)
@@ -227,14 +231,27 @@ class PreparedOracle:
             said = unrepeatable(run, call.run())
             if said is not None:
                 return Failure(Reason.NOT_REPEATABLE, said)
-        if _REVERSED in turns:
+        for order in self._orders(run, number, turns):
             # Its sums may round otherwise, so it is its values that are checked, not its bits.
-            with interpreter.reversed_programs():
+            with interpreter.scheduled(order, seed=number):
                 failure, _ = self._check(call.prepared, call.run())
             if failure is not None:
-                said = f"with programs in reverse order: {failure.detail}"
+                said = f"with programs {order.value}: {failure.detail}"
                 return replace(failure, detail=said)
         return None
+
+    def _orders(
+        self, run: Execution, number: int, turns: Sequence[int]
+    ) -> Iterator[interpreter.ProgramOrder]:
+        alone = len(self.cases) == 1
+        if _REORDERED in turns:
+            second = number // _REPEAT_EVERY % 2 == 1
+            if alone or not second:
+                yield interpreter.ProgramOrder.REVERSED
+            if alone or second:
+                yield interpreter.ProgramOrder.SHUFFLED
+        if run.shares_memory and (alone or turns[0] not in (_REPEATED, _REORDERED)):
+            yield interpreter.ProgramOrder.INTERLEAVED
 
     def _error(self, candidate: Candidate, detail: str, cases: int) -> Verdict:
         return Verdict(

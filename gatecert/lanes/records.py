@@ -23,6 +23,8 @@ class Launch(msgspec.Struct, frozen=True):
     integers: tuple[tuple[str, int], ...] = ()
     num_warps: int = 4
     num_stages: int = 3
+    launcher: tuple[str, int] = ("", 0)
+    """File and line of the code that launched it, where that is Python's to tell."""
 
 
 class FindingKind(str, enum.Enum):

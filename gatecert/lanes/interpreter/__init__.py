@@ -3,31 +3,33 @@
 Call `activate()` first, in a process that compiles nothing, and import the kernels after it.
 Importing this package imports no Triton.
 
-What it does not model: races and missing barriers, warps and stages, contraction of `a * b + c`,
-the order of a GPU's reductions, approximate division and transcendentals. Programs run one by
-one, first to last unless `reversed_programs`. `tl.dot` is `ieee` unless the kernel or
-TRITON_F32_DEFAULT names a precision; `tf32`, where named, rounds the operands. fp8 casts
-saturate, as on Hopper. Inline assembly, `tl.dot_scaled`, fp8e4b15 and waiting for another
-program are refused.
+What it does not model: races inside a program and missing barriers, warps and stages, contraction
+of `a * b + c`, the order of a GPU's reductions, approximate division and transcendentals. Programs
+run one by one, first to last, unless `scheduled` in another order or interleaved. `tl.dot` is
+`ieee` unless the kernel or TRITON_F32_DEFAULT names a precision; `tf32`, where named, rounds the
+operands. fp8 casts saturate, as on Hopper. Inline assembly, `tl.dot_scaled`, fp8e4b15 and
+`tl.atomic_poll` are refused.
 """
 
 from gatecert.lanes.interpreter.activation import activate
 from gatecert.lanes.interpreter.failures import LaneRefusal, is_interpreter_failure
-from gatecert.lanes.interpreter.guards import FindingLog, guarded, reversed_programs
+from gatecert.lanes.interpreter.guards import FindingLog, guarded, scheduled
 from gatecert.lanes.interpreter.kernels import is_kernel
 from gatecert.lanes.interpreter.launches import dry_run, recording, tuned
+from gatecert.lanes.interpreter.order import ProgramOrder
 from gatecert.lanes.interpreter.selftest import self_test
 
 __all__ = [
     "FindingLog",
     "LaneRefusal",
+    "ProgramOrder",
     "activate",
     "dry_run",
     "guarded",
     "is_interpreter_failure",
     "is_kernel",
     "recording",
-    "reversed_programs",
+    "scheduled",
     "self_test",
     "tuned",
 ]

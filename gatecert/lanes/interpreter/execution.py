@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 from triton.runtime import interpreter as triton_interpreter
 from triton.runtime.errors import InterpreterError
@@ -14,8 +14,9 @@ from triton.runtime.errors import InterpreterError
 from gatecert.errors import GatecertError
 from gatecert.lanes.interpreter.failures import is_interpreter_failure
 from gatecert.lanes.interpreter.guards import Guard, guard_in_force
-from gatecert.lanes.interpreter.launches import recorders
+from gatecert.lanes.interpreter.launches import place_of_launch, recorders
 from gatecert.lanes.interpreter.memory import Memory
+from gatecert.lanes.interpreter.order import ProgramOrder, in_order, take_turns
 from gatecert.lanes.interpreter.rewriting import rewrite
 from gatecert.lanes.interpreter.signature import Grid, Signature, resolve_grid, signature_of
 
@@ -53,7 +54,9 @@ def _launch(
     dims = resolve_grid(grid, bound, options)
     in_force = recorders()
     if in_force:
-        described = signature.describe(bound, options, dims)
+        described = msgspec.structs.replace(
+            signature.describe(bound, options, dims), launcher=place_of_launch()
+        )
         for recorder in in_force:
             recorder.launches.append(described)
         if any(recorder.dry for recorder in in_force):
@@ -82,8 +85,19 @@ def _run_grid(
 def _run_programs(
     function: Callable[..., Any], arguments: dict[str, Any], builder: Any, dims: Grid, guard: Guard
 ) -> None:
-    x, y, z = map(range, dims)
-    programs = itertools.product(x, y, z)
-    for program in reversed(list(programs)) if guard.reverse_programs else programs:
+    programs = in_order(guard.schedule, dims)
+
+    def resume(program: Grid) -> None:
         builder.grid_idx = program
+
+    def run(program: Grid) -> None:
+        resume(program)
         function(**arguments)
+
+    if guard.schedule.order is ProgramOrder.INTERLEAVED:
+        take_turns(programs, run, resume, builder.memory.set_turns)
+    else:
+        for program in programs:
+            run(program)
+    if len(programs) > 1 and builder.memory.is_shared:
+        guard.log.note_sharing()

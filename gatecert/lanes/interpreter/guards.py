@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from gatecert.lanes.interpreter.order import ProgramOrder, Schedule
 from gatecert.lanes.records import Finding, FindingKind, GuardPolicy
 
+_FORWARD = Schedule()
 _POISON_BYTE = 0x55
 """Repeated, it is a large odd integer of every width."""
 
@@ -27,6 +29,8 @@ class FindingLog:
     def __init__(self) -> None:
         self._findings: dict[tuple[FindingKind, str, str], Finding] = {}
         self._failures: list[str] = []
+        self.shares_memory = False
+        """Some launch of several programs had atomics, or read what it also wrote."""
 
     def add(self, finding: Finding) -> None:
         """Count a finding; the first offset at a place is kept."""
@@ -39,6 +43,10 @@ class FindingLog:
     def findings(self) -> tuple[Finding, ...]:
         """What was seen so far, in the order of first occurrence."""
         return tuple(self._findings.values())
+
+    def note_sharing(self) -> None:
+        """Note that programs of a launch may have worked on the same memory."""
+        self.shares_memory = True
 
     def add_failure(self, error: BaseException) -> None:
         """Note that a launch failed inside the lane."""
@@ -55,7 +63,7 @@ class Guard:
 
     policy: GuardPolicy = GuardPolicy.LENIENT
     log: FindingLog = field(default_factory=FindingLog)
-    reverse_programs: bool = False
+    schedule: Schedule = _FORWARD
 
     def bad_load(self, dtype: np.dtype[Any]) -> Any:
         """What a lane outside its buffer reads."""
@@ -102,9 +110,9 @@ def guarded(policy: GuardPolicy) -> Iterator[FindingLog]:
 
 
 @contextlib.contextmanager
-def reversed_programs() -> Iterator[None]:
-    """Run the programs of every launch last to first: a right kernel cannot tell."""
-    token = _IN_FORCE.set(replace(guard_in_force(), reverse_programs=True))
+def scheduled(order: ProgramOrder, seed: int = 0) -> Iterator[None]:
+    """Run the programs of every launch in another order: a right kernel cannot tell."""
+    token = _IN_FORCE.set(replace(guard_in_force(), schedule=Schedule(order, seed)))
     try:
         yield
     finally:

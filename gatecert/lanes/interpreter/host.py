@@ -36,7 +36,7 @@ def run_autotuned(tuner: Any, *args: Any, **options: Any) -> Any:
     tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
     configs = list(tuner.prune_configs(options))
     if not any(recorder.dry for recorder in recorders()):
-        configs = [configs[min(config_in_force(), len(configs) - 1)]]
+        configs = [configs[config_in_force() % len(configs)]]
     result = None
     for config in configs:
         tuner.best_config = config

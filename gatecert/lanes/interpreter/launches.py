@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import FrameType
 
 from gatecert.lanes.records import Launch
 
@@ -20,11 +22,23 @@ class Recorder:
 
 _RECORDERS: ContextVar[tuple[Recorder, ...]] = ContextVar("recorders", default=())
 _CONFIG: ContextVar[int] = ContextVar("config", default=0)
+_BETWEEN = ("gatecert.lanes.", "triton.")
+"""Modules whose code stands between a launcher and a launch."""
 
 
 def recorders() -> tuple[Recorder, ...]:
     """The recorders in force, outermost first."""
     return _RECORDERS.get()
+
+
+def place_of_launch() -> tuple[str, int]:
+    """File and line of the code that is launching a kernel: the nearest outside lane and Triton."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if not str(frame.f_globals.get("__name__", "")).startswith(_BETWEEN):
+            return frame.f_code.co_filename, frame.f_lineno
+        frame = frame.f_back
+    return "", 0
 
 
 def config_in_force() -> int:
@@ -48,7 +62,7 @@ def dry_run() -> Iterator[list[Launch]]:
 
 @contextlib.contextmanager
 def tuned(index: int) -> Iterator[None]:
-    """Run autotuned kernels with their configuration `index` (the last, if there are fewer)."""
+    """Run autotuned kernels with their configuration `index`, counted round and round."""
     token = _CONFIG.set(index)
     try:
         yield

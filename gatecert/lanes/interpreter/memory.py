@@ -61,6 +61,10 @@ class Memory:
         self._buffers: dict[int, Buffer] = {}
         self._by_address: dict[int, Buffer] = {}
         self._live: dict[int, Buffer] | None = None
+        self._next_turn: Callable[[], None] = _go_on
+        self._read: set[int] = set()
+        self._written: set[int] = set()
+        self._atomics = False
         self.may_misalign = False
         """A pointer changed its element type, or came from an integer."""
 
@@ -89,10 +93,21 @@ class Memory:
         self.may_misalign |= offset % max(1, tensor.element_size()) != 0
         return buffer.base + offset
 
+    def set_turns(self, next_turn: Callable[[], None]) -> None:
+        """Call `next_turn` before every access from now on: it lets another program run."""
+        self._next_turn = next_turn
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether there were atomics, or a buffer was both read and written."""
+        return self._atomics or not self._read.isdisjoint(self._written)
+
     def load(
         self, addresses: Array, mask: Array | None, other: Array | None, dtype: np.dtype[Any]
     ) -> Array:
         """Read lanes; what bad and masked-off lanes read is the guard's to say."""
+        self._next_turn()
+        self._read.add(_number(addresses))
         found = self._find(addresses, mask, dtype)
         if found is None:
             return self._load_by_lane(addresses, mask, other, dtype)
@@ -104,6 +119,8 @@ class Memory:
 
     def store(self, addresses: Array, mask: Array | None, values: Array) -> None:
         """Write lanes; bad ones are recorded and not done. Of equal addresses the last wins."""
+        self._next_turn()
+        self._written.add(_number(addresses))
         found = self._find(addresses, mask, values.dtype)
         if found is None:
             self._store_by_lane(addresses, mask, values)
@@ -125,6 +142,8 @@ class Memory:
 
         `combine(old, value, lanes)` gives the new contents; `lanes` are flat lane numbers.
         """
+        self._next_turn()
+        self._atomics = True
         dtype = values.dtype
         flat = values.reshape(-1)
         seen = np.full(values.size, self._guard.masked_off(dtype), dtype)
@@ -236,6 +255,15 @@ class Memory:
 
     def _log(self, kind: FindingKind, argument: str, lanes: int, first_offset: int) -> None:
         self._guard.log.add(Finding(kind, self._kernel, argument, lanes, first_offset))
+
+
+def _go_on() -> None:
+    pass
+
+
+def _number(addresses: Array) -> int:
+    """The number of the buffer that the first lane points to."""
+    return int(addresses.item(0)) >> _OFFSET_BITS if addresses.size else 0
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:

@@ -247,7 +247,7 @@ def test_programs_can_run_last_to_first() -> None:
     out = torch.zeros(1, dtype=torch.int32)
     last_program_kernel[(5,)](out)
     assert out.item() == 4
-    with interpreter.reversed_programs():
+    with interpreter.scheduled(interpreter.ProgramOrder.REVERSED):
         last_program_kernel[(5,)](out)
     assert out.item() == 0
 

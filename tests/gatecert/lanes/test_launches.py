@@ -134,7 +134,7 @@ def test_an_autotuned_kernel_runs_once_with_its_first_configuration() -> None:
     assert (launch.grid, launch.num_warps, launch.num_stages) == ((3, 1, 1), 2, 1)
 
 
-@pytest.mark.parametrize(("index", "block"), [(0, 8), (1, 16), (2, 16)])
+@pytest.mark.parametrize(("index", "block"), [(0, 8), (1, 16), (2, 8), (3, 16)])
 @inside_lane
 def test_another_configuration_can_be_forced(index: int, block: int) -> None:
     with interpreter.tuned(index):
