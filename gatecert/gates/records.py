@@ -61,6 +61,17 @@ class Worst(msgspec.Struct, frozen=True):
     allowance: float
 
 
+class Spent(msgspec.Struct, frozen=True):
+    """Where a verdict's time went: `kernels_s` of the gate's own `gate_s` inside kernels.
+
+    The rest of `gate_s` is importing the code, copying inputs and comparing outputs; the rest of
+    the verdict's duration is starting its process.
+    """
+
+    kernels_s: float = 0.0
+    gate_s: float = 0.0
+
+
 class Verdict(msgspec.Struct, frozen=True):
     """What one gate said of one candidate: a value, never an exception.
 
@@ -90,3 +101,4 @@ class Verdict(msgspec.Struct, frozen=True):
     margin: float = 0.0
     bits: str = ""
     duration_s: float = 0.0
+    spent: Spent = Spent()

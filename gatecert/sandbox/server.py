@@ -11,7 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from gatecert.gates.base import PreparedGate
-from gatecert.gates.records import GateOutcome, Reason, Verdict
+from gatecert.gates.records import GateOutcome, Reason, Spent, Verdict
 from gatecert.gates.registry import make_gate
 from gatecert.lanes import interpreter
 from gatecert.mutants import adversaries
@@ -96,11 +96,13 @@ def _judge(request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s:
 
     def work() -> bytes:
         install_overlay(files)
-        with interpreter.recording() as launches:
+        started = time.monotonic()
+        with interpreter.recording() as launches, interpreter.timed() as kernels:
             verdict = prepared.judge(candidate, stop_at_first=task.stop_at_first)
         compiled_forms = {signature_of(launch) for launch in launches}
         verdict = msgspec.structs.replace(
             verdict,
+            spent=Spent(kernels.seconds, time.monotonic() - started),
             launches=len(launches),
             kernels=tuple(sorted({launch.kernel for launch in launches})),
             uncompared=any(form.key not in request.signatures for form in compiled_forms),

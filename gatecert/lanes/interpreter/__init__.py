@@ -18,6 +18,7 @@ from gatecert.lanes.interpreter.kernels import is_kernel
 from gatecert.lanes.interpreter.launches import dry_run, recording, tuned
 from gatecert.lanes.interpreter.order import ProgramOrder
 from gatecert.lanes.interpreter.selftest import self_test
+from gatecert.lanes.interpreter.stopwatch import timed
 
 __all__ = [
     "FindingLog",
@@ -31,5 +32,6 @@ __all__ = [
     "recording",
     "scheduled",
     "self_test",
+    "timed",
     "tuned",
 ]

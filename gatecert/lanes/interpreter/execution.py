@@ -19,6 +19,7 @@ from gatecert.lanes.interpreter.memory import Memory
 from gatecert.lanes.interpreter.order import ProgramOrder, in_order, take_turns
 from gatecert.lanes.interpreter.rewriting import rewrite
 from gatecert.lanes.interpreter.signature import Grid, Signature, resolve_grid, signature_of
+from gatecert.lanes.interpreter.stopwatch import kernel_runs
 
 rewritten = functools.cache(rewrite)
 
@@ -71,7 +72,7 @@ def _run_grid(
     builder.memory = Memory(signature.kernel, guard)
     builder.set_grid_dim(*dims)
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), kernel_runs():
             arguments = signature.tensors(bound, builder.memory)
             _run_programs(rewritten(kernel.fn), arguments, builder, dims, guard)
     except GatecertError:

@@ -73,6 +73,12 @@ def test_a_program_that_reads_what_the_one_before_it_wrote_is_caught(judge: Judg
     assert verdict.detail.startswith(("with programs interleaved: ", "with programs reversed: "))
 
 
+def test_a_kernel_that_is_wrong_in_one_configuration_only_is_caught(judge: Judge) -> None:
+    verdict = judge("oracle", module="kernels_wrong_in_one_config")
+    assert (verdict.outcome, verdict.reason) == (GateOutcome.REJECTED, Reason.VALUES)
+    assert verdict.cases > 0
+
+
 def test_a_right_kernel_cannot_tell_the_order_of_its_programs(judge: Judge) -> None:
     assert judge("oracle").outcome is GateOutcome.ACCEPTED
 
