@@ -36,8 +36,9 @@ def cluster_bootstrap(
         seed: of the resampling: the same seed gives the same interval.
         draws: how many resamples, each of as many clusters as there are.
 
-    With one cluster there is nothing to resample: `low` and `high` are then None, since the
-    interval would be a point and claim a certainty that one kernel cannot give. Percentiles
+    With one cluster, or where all clusters have one rate, resampling shows no spread: `low` and
+    `high` are then None, since a point would claim a certainty that a few kernels cannot give.
+    Percentiles
     are the 2.5th and 97.5th (Efron and Tibshirani 1993, section 13.3).
     """
     counts = np.array([pair for pair in clusters.values() if pair[1] > 0], dtype=np.float64)
@@ -45,7 +46,7 @@ def cluster_bootstrap(
         return Rate(None, None, None, 0)
     value = float(counts[:, 0].sum() / counts[:, 1].sum())
     n = int(counts[:, 1].sum())
-    if len(counts) == 1:
+    if np.ptp(counts[:, 0] / counts[:, 1]) == 0.0:
         return Rate(value, None, None, n)
     drawn = counts[np.random.default_rng(seed).integers(len(counts), size=(draws, len(counts)))]
     rates = drawn[:, :, 0].sum(axis=1) / drawn[:, :, 1].sum(axis=1)

@@ -85,9 +85,10 @@ def test_one_kernel_gives_no_interval() -> None:
     assert cluster_bootstrap({"softmax": (9, 10)}, seed=0) == Rate(0.9, None, None, 10)
 
 
-def test_equal_kernels_give_a_point() -> None:
-    rate = cluster_bootstrap({"a": (3, 4), "b": (3, 4)}, seed=0)
-    assert (rate.low, rate.value, rate.high) == (0.75, 0.75, 0.75)
+@pytest.mark.parametrize("killed", [0, 3, 4])
+def test_kernels_of_one_rate_give_no_interval(killed: int) -> None:
+    clusters = {"a": (killed, 4), "b": (2 * killed, 8), "none": (0, 0)}
+    assert cluster_bootstrap(clusters, seed=0) == Rate(killed / 4, None, None, 12)
 
 
 def test_the_macro_average_ignores_how_large_a_class_is() -> None:
