@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -68,7 +68,7 @@ def link_callees(kernels: Iterable[Kernel]) -> list[Kernel]:
     known = {kernel.name: kernel for kernel in kernels}
     direct = {
         kernel.name: tuple(
-            home for callee in kernel.callees if (home := _home_of(callee, known)) is not None
+            home for callee in kernel.callees if (home := home_of(callee, known)) is not None
         )
         for kernel in kernels
     }
@@ -115,6 +115,29 @@ def kernel_syntax(module: ModuleSyntax, qualname: str) -> KernelSyntax:
         raise InternalError(f"no function {qualname!r} in the text that held it before")
     language = module_names("", False, tree).language()
     return KernelSyntax(module, by_line[wanted[0].lineno], qualname, language)
+
+
+def launched_names(module_name: str, path: str, text: str) -> dict[str, str]:
+    """The names that a module's text launches kernels by, each with its `module:qualname`."""
+    tree = ast.parse(text)
+    scan = _scan(module_name, path, tree)
+    subscripts = (
+        node.func.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)
+    )
+    found = ((dotted(node), _qualified(node, scan)) for node in subscripts)
+    return {name: home for name, home in found if name is not None and home is not None}
+
+
+def function_at(text: str, line: int) -> str:
+    """Qualified name of the innermost function around a line; "" where there is none."""
+    around = [
+        (function.lineno, qualname)
+        for qualname, function in _functions(ast.parse(text))
+        if function.lineno <= line <= (function.end_lineno or function.lineno)
+    ]
+    return max(around)[1] if around else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +282,8 @@ def _reachable(start: str, direct: dict[str, tuple[str, ...]]) -> tuple[str, ...
     return tuple(found)
 
 
-def _home_of(name: str, known: dict[str, Kernel]) -> str | None:
+def home_of(name: str, known: Mapping[str, Kernel]) -> str | None:
+    """The kernel that an imported name stands for, also through packages that re-export it."""
     if name in known:
         return name
     module, _, qualname = name.partition(":")

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from gatecert.operators.facts.kernel import KernelSyntax
+from gatecert.operators.facts.launcher import LauncherSyntax
 from gatecert.operators.records import Edit, Site
 
 _LAYOUT = frozenset(
@@ -20,12 +21,12 @@ _HASH_DIGITS = 6
 
 
 class IdMaker:
-    """Names the sites of one kernel, in the order in which they are planted."""
+    """Names the sites of one function, in the order in which they are planted."""
 
-    def __init__(self, subject: str, kernel: KernelSyntax) -> None:
-        self._prefix = f"{subject}/{kernel.qualname}"
-        self._text = kernel.module.text
-        self._statements = tuple(statement_spans(kernel))
+    def __init__(self, subject: str, syntax: KernelSyntax | LauncherSyntax) -> None:
+        self._prefix = f"{subject}/{syntax.qualname}"
+        self._text = syntax.module.text
+        self._statements = tuple(statement_spans(syntax))
         self._seen: Counter[str] = Counter()
 
     def name(self, operator: str, site: Site) -> str:
@@ -44,10 +45,10 @@ class IdMaker:
         return ";".join(bare(self._text[start:end]) for start, end in spans)
 
 
-def statement_spans(kernel: KernelSyntax) -> Iterator[tuple[int, int]]:
+def statement_spans(syntax: KernelSyntax | LauncherSyntax) -> Iterator[tuple[int, int]]:
     """Spans of simple statements and of the heads of compound ones, in order."""
-    module = kernel.module
-    queue: list[cst.CSTNode] = [kernel.function.body]
+    module = syntax.module
+    queue: list[cst.CSTNode] = [syntax.function.body]
     found = []
     while queue:
         node = queue.pop()

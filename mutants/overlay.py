@@ -13,9 +13,9 @@ import io
 import linecache
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, SupportsIndex
 
 from gatecert.errors import InternalError
@@ -53,7 +53,8 @@ def overlay_proof(files: Mapping[str, str]) -> list[str]:
     """The paths that were *not* imported with the given text; empty if all were.
 
     A path with a kernel whose source, asked for as Triton asks, is not that kernel's lines of
-    the text is among them.
+    the text is among them; so is one with a launcher, or any other function, that was not
+    compiled from the text.
     """
     overlay = _installed()
     if overlay is None:
@@ -63,18 +64,20 @@ def overlay_proof(files: Mapping[str, str]) -> list[str]:
 
 def _is_proven(overlay: _Overlay, path: str, text: str) -> bool:
     real, lines = os.path.realpath(path), _source_lines(text)
+    if overlay.text_of(path) != text or real not in overlay.read:
+        return False
+    modules = [sys.modules[name] for name in overlay.read[real] if name in sys.modules]
+    kernels = (f for m in modules for f in _functions_of(m, _function_of_kernel))
+    functions = (f for m in modules for f in _functions_of(m, _plain_function))
     return (
-        overlay.text_of(path) == text
-        and real in overlay.read
-        and linecache.getlines(path) == lines
-        and all(
-            _is_shown(function, lines)
-            for name in overlay.read[real]
-            if name in sys.modules
-            for function in _kernel_functions(sys.modules[name])
-            if os.path.realpath(function.__code__.co_filename) == real
-        )
+        linecache.getlines(path) == lines
+        and all(_is_shown(f, lines) for f in kernels if _is_from(f, real))
+        and all(f.__code__ in overlay.compiled[real] for f in functions if _is_from(f, real))
     )
+
+
+def _is_from(function: FunctionType, real: str) -> bool:
+    return os.path.realpath(function.__code__.co_filename) == real
 
 
 class _Overlay(importlib.abc.MetaPathFinder):
@@ -88,6 +91,8 @@ class _Overlay(importlib.abc.MetaPathFinder):
         self._names = {os.path.split(path)[1] for path in self._texts}
         self.read: dict[str, set[str]] = {}
         """Real path to the names of the modules that were loaded from its text."""
+        self.compiled: dict[str, set[CodeType]] = {}
+        """Real path to the code of every function that was compiled from its text."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -136,6 +141,15 @@ class _Overlay(importlib.abc.MetaPathFinder):
                 raise OSError(f"{path} is overlaid")
             return read_stats(loader, path)
 
+        compile_source = SourceFileLoader.source_to_code
+
+        def source_to_code(loader: SourceFileLoader, data: Any, path: Any, **how: Any) -> CodeType:
+            code: CodeType = compile_source(loader, data, path, **how)
+            if self.text_of(path) is not None:
+                self.compiled.setdefault(os.path.realpath(path), set()).update(_codes(code))
+            return code
+
+        SourceFileLoader.source_to_code = source_to_code  # type: ignore[assignment, method-assign]
         SourceFileLoader.get_data = get_data  # type: ignore[assignment, method-assign]
         SourceFileLoader.path_stats = path_stats  # type: ignore[assignment, method-assign]
 
@@ -158,15 +172,32 @@ def _origins(module: ModuleType) -> Iterable[str]:
             yield path
 
 
-def _kernel_functions(module: ModuleType) -> Iterator[FunctionType]:
-    """The Python functions of the Triton kernels that a module and its classes hold."""
+def _functions_of(
+    module: ModuleType, function_of: Callable[[Any], FunctionType | None]
+) -> Iterator[FunctionType]:
+    """The functions of one sort that a module and its classes hold."""
     owners: list[Any] = [module]
     for owner in owners:  # grows on the way
         for value in list(vars(owner).values()):
             if isinstance(value, type) and value.__module__ == module.__name__:
                 owners += [value] if value not in owners else []
-            elif (function := _function_of_kernel(value)) is not None:
+            elif (function := function_of(value)) is not None:
                 yield function
+
+
+def _plain_function(value: Any) -> FunctionType | None:
+    """The Python function beneath what decorators wrap around it; None for anything else."""
+    if isinstance(value, staticmethod | classmethod):
+        value = value.__func__
+    value = inspect.unwrap(value) if isinstance(value, FunctionType) else None
+    return value if isinstance(value, FunctionType) else None
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
 
 
 def _function_of_kernel(value: Any) -> FunctionType | None:

@@ -1,4 +1,4 @@
-"""Plant operators in a kernel: one mutant per site."""
+"""Plant operators in a kernel or a launcher: one mutant per site."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ import msgspec
 from gatecert.errors import InternalError
 from gatecert.mutants.discover import kernel_syntax
 from gatecert.mutants.ids import IdMaker
-from gatecert.mutants.records import Kernel, Mutant
+from gatecert.mutants.launchers import Sources, launcher_syntax
+from gatecert.mutants.records import Kernel, Launcher, Mutant
 from gatecert.operators.facts.kernel import KernelSyntax, parse_module
+from gatecert.operators.facts.launcher import LauncherSyntax
 from gatecert.operators.records import Edit, Operator, Site
 
 _CONTEXT_LINES = 2
 
 
 def plant(subject: str, kernel: Kernel, text: str, operators: Iterable[Operator]) -> list[Mutant]:
-    """Every mutant of one kernel, by operator and then by place.
+    """Every mutant of one kernel, by operator and then by place; `text` is its module's.
 
     Two sites that give the same text are one mutant: the first operator's, which names the
     others in `also`.
@@ -29,7 +31,23 @@ def plant(subject: str, kernel: Kernel, text: str, operators: Iterable[Operator]
         InternalError: an operator failed, or gave edits that overlap, leave the kernel, change
             nothing or do not parse.
     """
-    syntax = kernel_syntax(parse_module(text), kernel.qualname)
+    return _plant(subject, kernel, kernel_syntax(parse_module(text), kernel.qualname), operators)
+
+
+def plant_in_launcher(
+    subject: str, launcher: Launcher, sources: Sources, operators: Iterable[Operator]
+) -> list[Mutant]:
+    """Every mutant of one launcher; order and errors as `plant`."""
+    return _plant(subject, launcher, launcher_syntax(launcher, sources), operators)
+
+
+def _plant(
+    subject: str,
+    function: Kernel | Launcher,
+    syntax: KernelSyntax | LauncherSyntax,
+    operators: Iterable[Operator],
+) -> list[Mutant]:
+    text = syntax.module.text
     ids = IdMaker(subject, syntax)
     source_sha256 = hashlib.sha256(text.encode()).hexdigest()
     planted: dict[str, Mutant] = {}
@@ -50,16 +68,17 @@ def plant(subject: str, kernel: Kernel, text: str, operators: Iterable[Operator]
                 bug_class=operator.bug_class,
                 variant=site.variant,
                 scored=site.scored,
-                module=kernel.module,
-                kernel=kernel.qualname,
-                path=kernel.path,
+                module=function.module,
+                kernel=function.qualname,
+                path=function.path,
                 line=site.line,
                 detail=site.detail,
-                diff=unified_diff(kernel.module, text, mutated),
+                diff=unified_diff(function.module, text, mutated),
                 edits=tuple(sorted(site.edits)),
                 source_sha256=source_sha256,
                 observable_by=site.observable_by,
                 reveal=site.reveal,
+                launches=function.launches if isinstance(function, Launcher) else (),
             )
     return list(planted.values())
 
@@ -102,21 +121,26 @@ def unified_diff(module: str, before: str, after: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _sites(operator: Operator, syntax: KernelSyntax) -> list[Site]:
+def _sites(operator: Operator, syntax: KernelSyntax | LauncherSyntax) -> list[Site]:
+    found: Iterable[Site] = ()
     try:
-        return sorted(operator.find(syntax), key=lambda site: sorted(site.edits))
+        if isinstance(syntax, KernelSyntax):
+            found = operator.find(syntax)
+        elif operator.find_in_launcher is not None:
+            found = operator.find_in_launcher(syntax)
+        return sorted(found, key=lambda site: sorted(site.edits))
     except Exception as error:
         raise InternalError(
             f"operator {operator.name} failed on {syntax.qualname}: {type(error).__name__}: {error}"
         ) from error
 
 
-def _mutate(operator: Operator, site: Site, syntax: KernelSyntax) -> str:
+def _mutate(operator: Operator, site: Site, syntax: KernelSyntax | LauncherSyntax) -> str:
     text = syntax.module.text
     where = f"operator {operator.name} at {syntax.qualname}, line {site.line}"
     start, end = syntax.module.span(syntax.function)
     if not all(start <= edit.start and edit.end <= end for edit in site.edits):
-        raise InternalError(f"{where}: an edit leaves the kernel")
+        raise InternalError(f"{where}: an edit leaves the function")
     mutated = apply_edits(text, site.edits)
     if mutated == text:
         raise InternalError(f"{where}: nothing changes")

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
-from gatecert.operators.facts.elements import FALSE, TRUE, Lane
+from gatecert.operators.facts.bounds import Bound, bounds
+from gatecert.operators.facts.elements import FALSE, TRUE
 from gatecert.operators.facts.kernel import KernelSyntax
-from gatecert.operators.facts.memory import Memory, bound_terms, buffer_name
-from gatecert.operators.facts.values import Access, AccessKind, Change, ChangeKind, Conjunct
+from gatecert.operators.facts.memory import Memory
+from gatecert.operators.facts.values import Change, ChangeKind
 from gatecert.operators.records import Edit, Example, Operator, Site
 
 _WIDER: Mapping[type[cst.BaseCompOp], str] = {cst.LessThan: "<=", cst.GreaterThan: ">="}
@@ -23,78 +24,34 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
     is lost was never used. A named mask is changed where it is defined, for all its uses.
     """
     memory = Memory(kernel)
-    for (node, target), (terms, users) in _bounds(memory).items():
-        used = ", ".join(dict.fromkeys(_user(user) for user in users))
+    for bound in bounds(memory):
         for variant, truth, edits in (
-            ("too-wide", FALSE, _wider(kernel, terms[0])),
-            ("too-narrow", TRUE, _narrower(kernel, terms[0])),
+            ("too-wide", FALSE, _wider(kernel, bound)),
+            ("too-narrow", TRUE, _narrower(kernel, bound)),
         ):
-            change = Change(ChangeKind.COMPARISON_FLIPPED, node, target)
-            observable_by, reveal = memory.effect(change, terms, truth).labels()
+            change = Change(ChangeKind.COMPARISON_FLIPPED, bound.node, bound.target)
+            observable_by, reveal = memory.effect(change, bound.terms, truth).labels()
             yield Site(
                 edits=edits,
-                line=kernel.module.line(node),
-                detail=f"bound one {variant.replace('-', ' ')}: mask of the {used}",
+                line=kernel.module.line(bound.node),
+                detail=f"bound one {variant.replace('-', ' ')}: mask of the {bound.used}",
                 observable_by=observable_by,
                 reveal=reveal,
                 variant=variant,
             )
 
 
-def _bounds(
-    memory: Memory,
-) -> dict[tuple[cst.Comparison, int], tuple[list[Conjunct], list[Access]]]:
-    """Bound comparisons in source order, each as the terms it makes and the accesses under it.
-
-    It makes several terms in a helper that is called with several indices.
-    """
-    found: dict[tuple[cst.Comparison, int], tuple[list[Conjunct], list[Access]]] = {}
-    for access in memory.guarded(*AccessKind):
-        for term in bound_terms(access):
-            padding = access.kind is not AccessKind.SELECT or _pads(access)
-            if term.node is not None and padding and memory.owns(term.node):
-                terms, users = found.setdefault((term.node, term.target), ([], []))
-                if term.key not in [known.key for known in terms]:
-                    terms.append(term)
-                users.append(access)
-    module = memory.kernel.module
-    return {key: found[key] for key in sorted(found, key=lambda k: (module.span(k[0]), k[1]))}
-
-
-def _pads(access: Access) -> bool:
-    """Whether a select puts one constant into the lanes left out."""
-    pad = access.values.get(access.pad_name)
-    return pad is not None and not pad.placed and not isinstance(pad.before, Lane)
-
-
-def _user(access: Access) -> str:
-    if access.kind is AccessKind.SELECT:
-        return "select"
-    return f"{access.kind.value} of {buffer_name(access)}"
-
-
-def _sides(term: Conjunct) -> tuple[cst.BaseExpression, cst.BaseCompOp, cst.BaseExpression]:
-    """The bound of a comparison, its operator, and its right-hand side."""
-    assert term.node is not None
-    target = term.node.comparisons[term.target]
-    left = term.node.left
-    if term.target:
-        left = term.node.comparisons[term.target - 1].comparator
-    return (left if term.bound_first else target.comparator), target.operator, target.comparator
-
-
-def _wider(kernel: KernelSyntax, term: Conjunct) -> tuple[Edit, ...]:
+def _wider(kernel: KernelSyntax, bound: Bound) -> tuple[Edit, ...]:
     """`<` becomes `<=`; a bound that is inclusive already becomes strict and two larger."""
-    bound, operator, _ = _sides(term)
-    start, end = kernel.module.inner_span(operator)
-    text = _WIDER.get(type(operator))
+    start, end = kernel.module.inner_span(bound.operator)
+    text = _WIDER.get(type(bound.operator))
     if text is not None:
         return (Edit(start, end, text),)
-    return (_moved(kernel, bound, "+ 1"),)
+    return (_moved(kernel, bound.bound, "+ 1"),)
 
 
-def _narrower(kernel: KernelSyntax, term: Conjunct) -> tuple[Edit, ...]:
-    return (_moved(kernel, _sides(term)[0], "- 1"),)
+def _narrower(kernel: KernelSyntax, bound: Bound) -> tuple[Edit, ...]:
+    return (_moved(kernel, bound.bound, "- 1"),)
 
 
 def _moved(kernel: KernelSyntax, bound: cst.BaseExpression, step: str) -> Edit:

@@ -15,6 +15,16 @@ import msgspec
 
 if TYPE_CHECKING:
     from gatecert.operators.facts.kernel import KernelSyntax
+    from gatecert.operators.facts.launcher import LauncherSyntax
+
+
+class Target(str, enum.Enum):
+    """What an operator edits."""
+
+    KERNEL = "kernel"
+    """A `@triton.jit` function."""
+    LAUNCHER = "launcher"
+    """The Python function that launches kernels: buffers, grids, arguments."""
 
 
 class ObservableBy(str, enum.Enum):
@@ -65,6 +75,18 @@ class Reveal(str, enum.Enum):
     """Rows that are wholly masked or -inf."""
     STRIDED = "strided"
     """A non-contiguous layout."""
+    NON_DEFAULT = "non_default"
+    """An optional argument at another value than its default."""
+    LARGE_SPAN = "large_span"
+    """Offsets past the range of the integer type that holds them."""
+    HALF_PRECISION = "half_precision"
+    """A 16-bit floating-point format."""
+    LONG = "long"
+    """A sum of many values."""
+    SEVERAL_PROGRAMS = "several_programs"
+    """Several programs that write to one place."""
+    REPEATED_INDICES = "repeated_indices"
+    """Indices that occur more than once."""
 
 
 class Edit(msgspec.Struct, frozen=True, order=True):
@@ -95,7 +117,8 @@ class Site(msgspec.Struct, frozen=True):
 class Example(msgspec.Struct, frozen=True):
     """A kernel and every mutant that the operator must plant in it, as whole kernel texts.
 
-    Texts are Python source of a `@triton.jit` function, dedented; tests plant the operator in
+    Texts are Python source of a `@triton.jit` function, dedented; for an operator that edits
+    launchers, kernels with their launcher as the last function. Tests plant the operator in
     `source` and compare the resulting texts, in order, with `mutants`.
     """
 
@@ -116,7 +139,20 @@ class Operator:
     evidence: str
     """Where real kernels had it (repository and issue or pull request), or `textbook`."""
     find: Callable[[KernelSyntax], Iterable[Site]]
+    """The sites in a kernel; `no_sites` for an operator that edits launchers."""
     applies: tuple[Example, ...]
     does_not_apply: tuple[str, ...]
     version: int = 1
     """Raised whenever the rule plants something else than before."""
+    find_in_launcher: Callable[[LauncherSyntax], Iterable[Site]] | None = None
+    """The sites in a launcher, for an operator that edits launchers."""
+
+    @property
+    def target(self) -> Target:
+        """What it edits."""
+        return Target.KERNEL if self.find_in_launcher is None else Target.LAUNCHER
+
+
+def no_sites(kernel: KernelSyntax) -> Iterable[Site]:
+    """`find` of an operator that edits launchers."""
+    return ()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gatecert.oracle.case import Case
+from gatecert.oracle.cases import make_case
 from gatecert.oracle.schema import Operation
-from gatecert.oracle.strategies import make_case
 
 _LARGEST_POWER = 12
 _TOGETHER = (1, 2, 16, 17, 64, 65, 128, 257)

@@ -122,6 +122,16 @@ def half_gap_towards(outputs: Array, reference: Array, fmt: FloatFormat) -> Arra
     return np.where(goes_inward, inward, outward) / 2
 
 
+def raw_bytes(tensor: torch.Tensor) -> npt.NDArray[np.uint8]:
+    """The bytes of a tensor's elements, in the order of its indices, wherever they lie.
+
+    A copy, since torch calls a lone element contiguous whatever its stride.
+    """
+    flat = tensor.detach().cpu().clone(memory_format=torch.contiguous_format).reshape(-1)
+    found: npt.NDArray[np.uint8] = flat.view(torch.uint8).numpy()
+    return found
+
+
 def to_float64(tensor: torch.Tensor) -> Array:
     """The values of a tensor in float64, without error for every format here."""
     array: Array = tensor.detach().to(device="cpu", dtype=torch.float64).contiguous().numpy()

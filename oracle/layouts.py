@@ -14,6 +14,9 @@ _INTEGER_POISON = {
     torch.bool: True,
 }
 
+_STEP = 2203
+_ROW_PITCH = 33013
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:
@@ -56,6 +59,14 @@ def _transposed(shape: tuple[int, ...]) -> Placement:
     return _tight(shape, tuple(strides[order.index(axis)] for axis in range(len(shape))))
 
 
+def _inner_transposed(shape: tuple[int, ...]) -> Placement:
+    # The last two axes change places: no stride that a kernel may take for 1 is 1.
+    if len(shape) < 2:
+        return _contiguous(shape)
+    *outer, columns, rows = _contiguous_strides((*shape[:-2], shape[-1], shape[-2]))
+    return _tight(shape, (*outer, rows, columns))
+
+
 def _row_padded(shape: tuple[int, ...]) -> Placement:
     if len(shape) < 2:
         return _contiguous(shape)
@@ -80,16 +91,41 @@ def _expanded(shape: tuple[int, ...]) -> Placement:
     return _tight(shape, (0, *_contiguous_strides(shape)[1:]))
 
 
+def _spread(shape: tuple[int, ...]) -> Placement:
+    # Small indices times these strides leave 16 bits, as far ones times 1 leave 32.
+    if len(shape) < 2:
+        return _contiguous(shape)
+    return _tight(shape, tuple(_STEP * stride for stride in _contiguous_strides(shape)))
+
+
+def _far_rows(shape: tuple[int, ...]) -> Placement:
+    # Rows 2^15 elements apart, for launchers that copy what has no innermost stride of 1.
+    if len(shape) < 2:
+        return _contiguous(shape)
+    return _tight(shape, _contiguous_strides((*shape[:-1], _ROW_PITCH)))
+
+
+def _strided_vectors(shape: tuple[int, ...]) -> Placement:
+    return _tight(shape, (3,)) if len(shape) == 1 else _contiguous(shape)
+
+
 LAYOUTS = {
     "contiguous": _contiguous,
     "transposed": _transposed,
+    "inner_transposed": _inner_transposed,
     "sliced": _sliced,
     "row_padded": _row_padded,
     "offset_base": _offset_base,
     "expanded": _expanded,
+    "spread": _spread,
+    "far_rows": _far_rows,
+    "strided_vectors": _strided_vectors,
 }
 """Layout name -> placement of a shape. Tensors of one dim stay contiguous except in
-`offset_base`. `expanded` shares one row of memory along the first dim (stride 0)."""
+`offset_base`. `expanded` shares one row of memory along the first dim (stride 0). `spread` puts
+each element 2,203 places after the one before, `far_rows` each row 33,013 places; their cases
+are small. In `strided_vectors` the
+tensors of one dim, and they alone, are every third element of longer ones."""
 
 
 def place(values: torch.Tensor, placement: Placement) -> torch.Tensor:

@@ -27,7 +27,14 @@ from gatecert.oracle.comparators import (
     NonfiniteRule,
 )
 from gatecert.oracle.expectation import ExpectedOutput
-from gatecert.oracle.formats import FORMATS, Array, round_to_dtype, spacing, to_float64
+from gatecert.oracle.formats import (
+    FORMATS,
+    Array,
+    raw_bytes,
+    round_to_dtype,
+    spacing,
+    to_float64,
+)
 from gatecert.oracle.tolerance import Growth, RoundingInterval, unexplained_error, unit
 
 CLASSES = ("nan", "+inf", "-inf", "zero", "finite")
@@ -131,9 +138,7 @@ def observe(
         error_histogram=_histogram(error),
         ulp_histogram=_histogram(error / ulp),
         unequal=_unequal(expected, output, rounded, y),
-        bits=hashlib.sha256(
-            output.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-        ).hexdigest(),
+        bits=hashlib.sha256(raw_bytes(output).tobytes()).hexdigest(),
         interval=(
             None if expected.counted else _interval(interval or RoundingInterval(), expected, y)
         ),

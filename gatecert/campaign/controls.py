@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -14,7 +14,9 @@ from gatecert.errors import EnvironmentFailure
 from gatecert.gates.records import GateOutcome, Verdict
 from gatecert.mutants.records import original
 from gatecert.sandbox.protocol import ShardRequest, Task
-from gatecert.store import Store, fingerprint
+from gatecert.store import RunRecord
+from gatecert.store.keys import fingerprint, verdict_key
+from gatecert.store.records import PlannedTask, Tasks
 
 
 class ControlRow(msgspec.Struct, frozen=True):
@@ -40,11 +42,12 @@ class ControlsRecord(msgspec.Struct, frozen=True):
 
 
 def run_controls(
-    plan: Plan, seeds: Sequence[int], store: Store, progress: Progress
+    plan: Plan, seeds: Sequence[int], record: RunRecord, progress: Progress
 ) -> ControlsRecord:
-    """Judge the originals and all benign rewrites under every seed; resumes from the store."""
+    """Judge the originals and all benign rewrites under every seed; goes on from `record`."""
     gate = plan.gates[0]
-    mark = fingerprint()
+    roots = () if gate.config is None else (plan.root,)
+    mark = fingerprint(roots, but=record.folder)
     with server_pool(plan.jobs) as pool:
         planned = plan_campaign(plan, pool, progress)
         for subject in planned:
@@ -62,16 +65,21 @@ def run_controls(
             for seed in seeds
             for subject in sorted(planned, key=lambda planned: -planned.probe_s)
         ]
-        progress.stage("controls", sum(len(shard.tasks) for shard in shards))
-
         sources = {subject.run.subject.name: subject.sources_sha256 for subject in planned}
+        keyed = [tuple(_keyed(shard, mark + sources[shard.subject.name])) for shard in shards]
+        record.expect(Tasks(tuple(task for tasks in keyed for task in tasks)))
+        progress.stage("controls", sum(len(shard.tasks) for shard in shards))
+        keys = {
+            (shard.subject.name, shard.seed): {task.place: task.key for task in tasks}
+            for shard, tasks in zip(shards, keyed, strict=True)
+        }
 
         def one(shard: ShardRequest) -> tuple[ControlRow, ...]:
             said = ask_shard(
                 pool,
                 shard,
-                store,
-                mark + sources[shard.subject.name],
+                record,
+                keys[shard.subject.name, shard.seed],
                 on_verdict=progress.step,
                 on_prepared=lambda _: None,
             )
@@ -85,6 +93,12 @@ def run_controls(
 def _tasks(subject: PlannedSubject, gate: str) -> tuple[Task, ...]:
     controls = (original(subject.run.subject.name), *subject.run.controls)
     return tuple(Task(control, gate, stop_at_first=False) for control in controls)
+
+
+def _keyed(shard: ShardRequest, mark: str) -> Iterator[PlannedTask]:
+    for task in shard.tasks:
+        key = verdict_key(shard, task, mark)
+        yield PlannedTask(shard.subject.name, task.candidate.id, task.gate, key)
 
 
 def _rows(shard: ShardRequest, verdicts: Sequence[Verdict]) -> tuple[ControlRow, ...]:

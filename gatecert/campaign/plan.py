@@ -17,11 +17,13 @@ from gatecert.gates.config import GateConfig
 from gatecert.mutants.adversaries import adversary_candidates
 from gatecert.mutants.benign import benign_rewrites
 from gatecert.mutants.discover import find_kernels, link_callees
-from gatecert.mutants.plant import plant
-from gatecert.mutants.records import Kernel, Mutant, Signature, Skip
+from gatecert.mutants.launchers import Sources, launchers_at
+from gatecert.mutants.plant import plant, plant_in_launcher
+from gatecert.mutants.records import Kernel, Launcher, Mutant, Signature, Skip
 from gatecert.operators.records import Operator
 from gatecert.sandbox.protocol import GateRef, Probed
 from gatecert.sandbox.signatures import signature_of
+from gatecert.store.records import Shard
 from gatecert.subjects import Subject
 
 
@@ -33,11 +35,15 @@ class Plan:
     subjects: tuple[Subject, ...]
     gates: tuple[GateRef, ...]
     operators: tuple[Operator, ...]
+    lane: str = "interpreter"
     seed: int = 0
     quick: bool = False
     jobs: int = 1
     only: tuple[str, ...] = ()
     overlay: bool = True
+    matrix: bool = False
+    """Every candidate runs every case, and what each showed is kept."""
+    shard: Shard | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +68,10 @@ def gate_refs(
 def plan_subject(
     subject: Subject, probed: Probed, operators: Iterable[Operator], probe_s: float
 ) -> PlannedSubject:
-    """Discover the launched kernels and all they call, plant, rewrite, add adversaries."""
+    """Discover the launched kernels, all they call and who launches them, plant, rewrite, add
+    adversaries."""
     launched = {launch.kernel for launch in probed.launches}
-    texts = {path: _read_source(path) for path in set(probed.modules.values())}
+    texts = {path: read_source(path) for path in set(probed.modules.values())}
     found: dict[str, Kernel] = {}
     skips: list[Skip] = []
     for module, path in probed.modules.items():
@@ -94,7 +101,12 @@ def plan_subject(
     mutants: list[Mutant] = []
     for kernel in wanted:
         mutants += plant(subject.name, kernel, texts[kernel.path], operators)
-    home_text = _read_source(probed.home_path)
+    sources = Sources(probed.modules, texts, found)
+    targets = launched & {kernel.name for kernel in wanted}
+    launchers = launchers_at({x.launcher for x in probed.launches}, sources, targets, subject.entry)
+    for launcher in launchers:
+        mutants += plant_in_launcher(subject.name, launcher, sources, operators)
+    home_text = read_source(probed.home_path)
     run = SubjectRun(
         subject=msgspec.structs.replace(subject, blocks=probed.blocks),
         kernels=tuple(wanted),
@@ -104,6 +116,7 @@ def plan_subject(
         adversaries=tuple(
             adversary_candidates(subject.name, probed.home, probed.home_path, home_text)
         ),
+        not_tested=tuple(_without_launcher(targets, launchers)),
     )
     signatures = tuple(dict.fromkeys(signature_of(launch) for launch in probed.launches))
     return PlannedSubject(run, texts, signatures, probe_s, probed.sources_sha256, probed.preload)
@@ -118,7 +131,7 @@ def labels_sha256(mutants: Iterable[Mutant]) -> str:
     return digest.hexdigest()
 
 
-def _read_source(path: str) -> str:
+def read_source(path: str) -> str:
     """A module's text as Python decodes it: declared encoding, byte order mark, line ends."""
     with tokenize.open(path) as source:
         return source.read()
@@ -129,6 +142,13 @@ def _with_callees(launched: Iterable[str], found: dict[str, Kernel]) -> list[Ker
     for name in tuple(names):
         names.update(dict.fromkeys(c for c in found[name].callees if c in found))
     return [found[name] for name in names]
+
+
+def _without_launcher(kernels: Iterable[str], launchers: Iterable[Launcher]) -> Iterator[str]:
+    """Kernels that are launched by code that does not name them."""
+    named = {kernel for launcher in launchers for kernel in launcher.launches}
+    for kernel in sorted(set(kernels) - named):
+        yield f"no mutant in the launcher of {kernel}: no function names it where it is launched"
 
 
 def _with_distinct_ids(mutants: list[Mutant]) -> Iterator[Mutant]:

@@ -18,6 +18,10 @@ class Progress(Protocol):
         """One step is done; in the judging stage with its verdict."""
         ...
 
+    def say(self, line: str) -> None:
+        """Something about the stage that ended."""
+        ...
+
 
 class Silent:
     """Tells nobody."""
@@ -26,4 +30,7 @@ class Silent:
         """Say nothing."""
 
     def step(self, verdict: Verdict | None = None) -> None:
+        """Say nothing."""
+
+    def say(self, line: str) -> None:
         """Say nothing."""

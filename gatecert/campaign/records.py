@@ -8,6 +8,7 @@ import msgspec
 
 from gatecert.gates.records import Verdict
 from gatecert.mutants.records import Candidate, CodeComparison, Kernel, Mutant, Skip
+from gatecert.operators.records import ObservableBy
 from gatecert.subjects import Subject
 
 
@@ -34,6 +35,14 @@ class Status(str, enum.Enum):
     """The environment failed: never a kill."""
     IGNORED = "ignored"
     """A person said so, with a reason."""
+
+
+LANE_SHOWS: dict[str, frozenset[ObservableBy]] = {
+    "interpreter": frozenset(
+        {ObservableBy.VALUES, ObservableBy.BOUNDS, ObservableBy.REPEAT, ObservableBy.RACE}
+    ),
+}
+"""What each lane can show; a label disjoint from it is `not_observable` there."""
 
 
 class Environment(msgspec.Struct, frozen=True):

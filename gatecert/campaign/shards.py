@@ -1,13 +1,17 @@
-"""Cut a plan into shards: the unit that one server works on at a time."""
+"""Cut a plan into requests, the unit that one server works on at a time, and into the shards
+of several machines."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import msgspec
 
 from gatecert.campaign.code import Comparisons
 from gatecert.campaign.plan import Plan, PlannedSubject
+from gatecert.campaign.records import LANE_SHOWS
 from gatecert.gates.records import GateOutcome, Verdict
 from gatecert.mutants.plant import overlay_of
 from gatecert.mutants.records import (
@@ -19,34 +23,69 @@ from gatecert.mutants.records import (
     original,
 )
 from gatecert.sandbox.protocol import GateRef, Limits, ShardRequest, Task
+from gatecert.store.records import Shard
 
 _NOT_RUN = frozenset({CodeVerdict.UNVIABLE, CodeVerdict.DUPLICATE})
 _SHARDS_PER_JOB = 3
 _ALONE = Limits(factor=20.0, minimum_s=60.0)
 
+Work: TypeAlias = Sequence[tuple[PlannedSubject, Sequence[Task]]]
 
-def make_shards(
-    plan: Plan,
-    planned: Sequence[PlannedSubject],
-    comparisons: Comparisons,
-) -> list[ShardRequest]:
-    """Shards of all subjects, dearest first, so that the last ones to end are small.
+
+def plan_tasks(plan: Plan, planned: Iterable[PlannedSubject], comparisons: Comparisons) -> Work:
+    """Every task of every subject, in the order of the certificate.
 
     A proven equivalent is run like any mutant: a gate that kills it has found our error.
     """
-    work = [
+    return [
         (subject, tasks)
         for subject in planned
         if not subject.run.failed
         and (tasks := _tasks(plan, subject, comparisons[subject.run.subject.name]))
     ]
+
+
+def share_of(planned: Iterable[PlannedSubject], work: Work, shard: Shard) -> frozenset[str]:
+    """Ids of the candidates that a shard judges; every original is in every shard.
+
+    Candidates are dealt out one by one, sorted by what they cost alike (subject, kind, whether
+    they run at all) and then by a hash of their ids: shares differ by one at most in all of
+    these, and follow from the plan alone.
+    """
+    running = {task.candidate.id for _, tasks in work for task in tasks}
+    originals = {original(subject.run.subject.name).id for subject in planned}
+    ids: list[tuple[str, str, bool, str, str]] = []
+    for subject in planned:
+        name, run = subject.run.subject.name, subject.run
+        kinds = [
+            *((one.kind.value, one.id) for one in (*run.controls, *run.adversaries)),
+            *((CandidateKind.MUTANT.value, mutant.id) for mutant in run.mutants),
+        ]
+        ids += [(name, kind, one not in running, _sha256(one), one) for kind, one in kinds]
+    dealt = sorted(ids)[shard.number - 1 :: shard.count]
+    return frozenset(originals | {name for *_, name in dealt})
+
+
+def within(work: Work, share: frozenset[str] | None) -> Work:
+    """The tasks of some candidates; None means of all."""
+    if share is None:
+        return work
+    return [
+        (subject, mine)
+        for subject, tasks in work
+        if (mine := [task for task in tasks if task.candidate.id in share])
+    ]
+
+
+def make_shards(plan: Plan, work: Work) -> list[ShardRequest]:
+    """Requests of all subjects, dearest first, so that the last ones to end are small."""
     costs = [subject.probe_s * len(tasks) for subject, tasks in work]
     fair_share = sum(costs) / (plan.jobs * _SHARDS_PER_JOB) or 1.0
     shards: list[tuple[float, ShardRequest]] = []
     for (subject, tasks), cost in zip(work, costs, strict=True):
         pieces = 1 if plan.jobs == 1 else max(1, min(plan.jobs, round(cost / fair_share)))
         for piece in _cut(tasks, pieces):
-            shards.append((cost / pieces, _shard(plan, subject, piece)))
+            shards.append((cost / pieces, request_of(plan, subject, piece)))
     shards.sort(key=lambda pair: -pair[0])
     return [shard for _, shard in shards]
 
@@ -83,6 +122,10 @@ def _tasks(
 ) -> list[Task]:
     run = subject.run
     not_run = {c.mutant for c in comparisons.values() if c.verdict in _NOT_RUN}
+    if not plan.matrix:
+        # Whatever a gate said of them, this lane cannot show them: running them proves nothing.
+        shown = LANE_SHOWS[plan.lane]
+        not_run |= {m.id for m in run.mutants if shown.isdisjoint(m.observable_by)}
     mutants = [candidate_of(m, subject.texts) for m in run.mutants if m.id not in not_run]
     tasks = []
     for ref in plan.gates:
@@ -90,9 +133,9 @@ def _tasks(
             continue
         controls = () if plan.only else run.controls
         for control in (original(run.subject.name), *controls):
-            tasks.append(Task(control, ref.name, stop_at_first=False))
+            tasks.append(Task(control, ref.name, stop_at_first=False, observe=plan.matrix))
         for candidate in (*(() if plan.only else run.adversaries), *mutants):
-            tasks.append(Task(candidate, ref.name))
+            tasks.append(Task(candidate, ref.name, not plan.matrix, observe=plan.matrix))
     return tasks
 
 
@@ -110,12 +153,17 @@ def _cut(tasks: Sequence[Task], pieces: int) -> Iterator[tuple[Task, ...]]:
         yield tuple(tasks[start : start + size])
 
 
-def _shard(plan: Plan, subject: PlannedSubject, tasks: tuple[Task, ...]) -> ShardRequest:
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def request_of(plan: Plan, subject: PlannedSubject, tasks: Sequence[Task]) -> ShardRequest:
+    """A request for some tasks of one subject."""
     used = {task.gate for task in tasks}
     return ShardRequest(
         subject=subject.run.subject,
         gates=tuple(ref for ref in plan.gates if ref.name in used),
-        tasks=tasks,
+        tasks=tuple(tasks),
         seed=plan.seed,
         quick=plan.quick,
         overlay=plan.overlay,

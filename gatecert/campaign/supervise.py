@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 from joblib import Parallel, delayed
@@ -28,8 +28,10 @@ from gatecert.sandbox.protocol import (
     ShardRequest,
     Task,
 )
-from gatecert.store import Store, verdict_key
+from gatecert.store import RunRecord
 
+Place: TypeAlias = tuple[str, str]
+"""Candidate and gate: what tells a task apart within a request."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -89,19 +91,21 @@ def ask_probe(pool: ServerPool, request: ProbeRequest) -> Probed:
 def ask_shard(
     pool: ServerPool,
     request: ShardRequest,
-    store: Store,
-    fingerprint: str,
+    record: RunRecord,
+    keys: Mapping[Place, str],
     on_verdict: Callable[[Verdict], None],
     on_prepared: Callable[[Prepared], None],
+    on_judged: Callable[[Verdict], None] = lambda verdict: None,
 ) -> tuple[Verdict, ...]:
-    """Judge a shard; verdicts that the store already holds are taken from there."""
-    keys = {_place(task): verdict_key(request, task, fingerprint) for task in request.tasks}
-    verdicts: dict[tuple[str, str], Verdict] = {}
+    """Judge a shard; verdicts that the store already holds under a task's key are taken from
+    there. `on_verdict` is told of all, `on_judged` of the new ones."""
+    known = record.known(keys[_place(task)] for task in request.tasks)
+    verdicts: dict[Place, Verdict] = {}
     for task in request.tasks:
-        known = store.get(keys[_place(task)])
-        if known is not None:
-            verdicts[_place(task)] = known
-            on_verdict(known)
+        verdict = known.get(keys[_place(task)])
+        if verdict is not None:
+            verdicts[_place(task)] = verdict
+            on_verdict(verdict)
     missing = tuple(task for task in request.tasks if _place(task) not in verdicts)
     if missing:
         rest = msgspec.structs.replace(request, tasks=missing)
@@ -115,8 +119,9 @@ def ask_shard(
                 if isinstance(event, Judged):
                     verdict = event.verdict
                     place = (verdict.candidate, verdict.gate)
-                    store.put(keys[place], verdict)
+                    record.keep(keys[place], verdict, event.observed)
                     verdicts[place] = verdict
+                    on_judged(verdict)
                     on_verdict(verdict)
         if failed is not None:
             raise error_of(failed)
@@ -130,5 +135,5 @@ def error_of(failed: Failed) -> GatecertError:
     return by_code.get(ExitCode(failed.exit_code), EnvironmentFailure)(failed.message)
 
 
-def _place(task: Task) -> tuple[str, str]:
+def _place(task: Task) -> Place:
     return task.candidate.id, task.gate

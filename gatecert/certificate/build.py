@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
-from gatecert.campaign.records import Run, Status, SubjectRun
+from gatecert.campaign.records import LANE_SHOWS, Run, Status, SubjectRun
 from gatecert.certificate.controls import adversaries_of, controls_of
 from gatecert.certificate.records import (
     Certificate,
@@ -20,7 +20,7 @@ from gatecert.certificate.records import (
     Survivor,
     Unseen,
 )
-from gatecert.certificate.status import LANE_SHOWS, is_oracle, status_of
+from gatecert.certificate.status import is_oracle, status_of
 from gatecert.gates.records import GateOutcome, Reason, Verdict
 from gatecert.mutants.records import CodeVerdict, Mutant, Skip, original
 from gatecert.operators.records import ObservableBy
@@ -39,7 +39,7 @@ class Scored:
     verdict: Verdict | None
     original: Verdict | None
     reach: frozenset[str] = frozenset()
-    """Kernels whose launch runs the mutated function."""
+    """Kernels whose launch runs the mutated function, or that a mutated launcher launches."""
     oracle: Verdict | None = None
 
 
@@ -139,7 +139,7 @@ def _group(counts: Counts) -> Group:
 
 def _rate(scored: Iterable[Scored], success: Set[Status], seed: int) -> Rate:
     by_kernel = tally(
-        (f"{one.mutant.module}:{one.mutant.kernel}", one.status in success)
+        (one.mutant.unit, one.status in success)
         for one in scored
         if one.status in success or one.status is Status.SURVIVED
     )
@@ -176,6 +176,8 @@ def _survivor(one: Scored) -> Survivor:
 
 
 def _reach(part: SubjectRun, mutant: Mutant) -> frozenset[str]:
+    if mutant.in_launcher:
+        return frozenset(mutant.launches)
     mutated = f"{mutant.module}:{mutant.kernel}"
     return frozenset(k.name for k in part.kernels if k.name == mutated or mutated in k.callees)
 

@@ -9,13 +9,6 @@ from gatecert.gates.records import GateOutcome, Verdict
 from gatecert.mutants.records import CodeComparison, CodeVerdict, Mutant
 from gatecert.operators.records import ObservableBy
 
-LANE_SHOWS: dict[str, frozenset[ObservableBy]] = {
-    "interpreter": frozenset(
-        {ObservableBy.VALUES, ObservableBy.BOUNDS, ObservableBy.REPEAT, ObservableBy.RACE}
-    ),
-}
-"""What each lane can show; a label disjoint from it is `not_observable` there."""
-
 _BY_CODE = {
     CodeVerdict.UNVIABLE: Status.UNVIABLE,
     CodeVerdict.EQUIVALENT: Status.EQUIVALENT,

@@ -17,10 +17,13 @@ COMMANDS = (
     "controls",
     "doctor",
     "gates",
+    "merge",
     "mutants",
     "operations",
     "operators",
     "replay",
+    "report",
+    "runs",
     "show",
 )
 

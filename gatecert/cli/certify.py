@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from gatecert.cli import options
-from gatecert.errors import INTERRUPTED
-
-if TYPE_CHECKING:
-    from gatecert.campaign.plan import Plan
-    from gatecert.campaign.records import Run
-    from gatecert.certificate import Certificate
 
 
 @click.command("certify")
@@ -29,7 +20,10 @@ if TYPE_CHECKING:
 @options.seed_option
 @options.quick_option
 @options.out_option
+@options.fresh_option
 @click.option("--only", multiple=True, metavar="ID", help="Only this mutant (repeatable).")
+@click.option("--matrix", is_flag=True, help="Run every case of every mutant; keep what it showed.")
+@click.option("--shard", "shard_text", metavar="K/N", help="Only the K-th of N parts; see merge.")
 @click.option("--list", "list_only", is_flag=True, help="Name the mutants; run nothing.")
 def command(
     gate_names: Sequence[str],
@@ -41,21 +35,28 @@ def command(
     seed: int,
     quick: bool,
     out: Path,
+    fresh: bool,
     only: Sequence[str],
+    matrix: bool,
+    shard_text: str | None,
     list_only: bool,
 ) -> int:
     """Run gates on correct code, on adversaries and on every mutant; write a certificate.
 
-    Results go to the folder --out: certificate.json, report.md and run.sqlite, from which an
-    interrupted run goes on. With --only they are named only.*, so that a look at one mutant
-    leaves the certificate of a whole run alone.
+    Results go to the folder --out: certificate.json, report.md and gatecert.sqlite, from which
+    an interrupted run goes on and a later one takes what has not changed. A run of a part
+    (--subject, --operator, --only, --shard) is named after its id, certificate-r2.json, so that
+    it leaves the certificate of a whole run alone.
     """
-    from gatecert.certificate import certify, exit_code, unmet
-    from gatecert.cli.setup import make_plan, read_config, say, write_file
+    from gatecert.campaign.run import run_campaign
+    from gatecert.cli.progress import shown_progress
+    from gatecert.cli.results import conclude
+    from gatecert.cli.setup import make_plan, read_config, say
     from gatecert.config import Require
-    from gatecert.reports.json import render_json
-    from gatecert.reports.markdown import render_markdown
+    from gatecert.store import Scope, recording
+    from gatecert.store.records import parse_shard
 
+    shard = None if shard_text is None else parse_shard(shard_text)
     config = read_config(config_path)
     plan = make_plan(
         config,
@@ -66,55 +67,33 @@ def command(
         quick=quick,
         jobs=jobs,
         only=only,
+        matrix=matrix,
+        shard=shard,
     )
     if list_only:
         from gatecert.cli.mutants import list_mutants
 
         return list_mutants(plan, as_json)
-    run = _run(plan, out / ("only.sqlite" if only else "run.sqlite"))
-    certificate = certify(run)
-    names = ("only.json", "only.md") if only else ("certificate.json", "report.md")
-    write_file(out / names[0], render_json(certificate))
-    write_file(out / names[1], render_markdown(certificate))
-    _print(certificate, as_json)
-    # A bound on a rate says nothing of one mutant, nor of half a run.
-    require = Require() if only or run.interrupted else config.require
-    for line in unmet(certificate, require):
-        say(f"requirement not met: {line}")
-    say(f"certificate: {out / names[0]}; report: {out / names[1]}")
-    if run.interrupted:
-        say("interrupted: the figures are partial; the same command goes on where it stopped")
-        return INTERRUPTED
-    return int(exit_code(certificate, require))
-
-
-def _run(plan: Plan, database: Path) -> Run:
-    import msgspec
-
-    from gatecert.campaign.run import run_campaign
-    from gatecert.cli.progress import shown_progress
-    from gatecert.cli.setup import say
-    from gatecert.store import open_for_run
-
-    started = time.monotonic()
-    with open_for_run(database) as store:
-        if len(store):
-            say(f"going on with an interrupted run: {len(store)} verdicts in {database}")
+    scope = Scope(
+        "certify",
+        config=str(Path(config.path).resolve()),
+        gates=tuple(ref.name for ref in plan.gates),
+        subjects=tuple(dict.fromkeys(subject_names)),
+        operators=tuple(dict.fromkeys(operator_names)),
+        only=plan.only,
+        seed=seed,
+        quick=quick,
+        matrix=matrix,
+        fresh=fresh,
+        shard=shard,
+    )
+    with recording(out, scope) as record:
+        if record.resumed:
+            say(f"going on with an interrupted run: {record.resumed} verdicts of {record.id}")
         with shown_progress() as progress:
-            run = run_campaign(plan, store, progress)
-        if not run.interrupted:
-            store.finish()
-    timings = {**run.timings_s, "total": round(time.monotonic() - started, 3)}
-    return msgspec.structs.replace(run, timings_s=timings)
-
-
-def _print(certificate: Certificate, as_json: bool) -> None:
-    from rich.console import Console
-
-    from gatecert.reports.json import render_json
-    from gatecert.reports.terminal import print_report
-
-    if as_json:
-        sys.stdout.write(render_json(certificate))
-    else:
-        print_report(certificate, Console(highlight=False))
+            run = run_campaign(plan, record, progress)
+        if record.taken:
+            say(f"{record.taken} verdicts were in the store already; --fresh judges them again")
+        # A bound on a rate says nothing of one mutant, nor of a part of a run.
+        require = Require() if only or shard or run.interrupted else config.require
+        return conclude(run, record, scope, require, as_json)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @options.seed_option
 @options.quick_option
 @options.out_option
+@options.fresh_option
 def command(
     seeds: int,
     gate_names: Sequence[str],
@@ -36,11 +37,12 @@ def command(
     seed: int,
     quick: bool,
     out: Path,
+    fresh: bool,
 ) -> int:
     """Judge every original and every benign rewrite under many seeds, all dtypes.
 
-    None may be rejected. Writes controls.json to --out; an interrupted run goes on where it
-    stopped.
+    None may be rejected. Writes controls.json to --out, or with --subject controls-r2.json after
+    the run's id; an interrupted run goes on where it stopped.
     """
     import msgspec
 
@@ -48,21 +50,34 @@ def command(
     from gatecert.cli.progress import shown_progress
     from gatecert.cli.setup import make_plan, read_config, say, write_file
     from gatecert.reports.terminal import render_table
-    from gatecert.store import open_for_run
+    from gatecert.store import Scope, recording
 
+    config = read_config(config_path)
     plan = make_plan(
-        read_config(config_path),
+        config,
         subject_names=subject_names,
         gate_names=gate_names,
         seed=seed,
         quick=quick,
         jobs=jobs,
     )
-    with open_for_run(out / "controls.sqlite") as store, shown_progress() as progress:
-        record = run_controls(plan, range(seed, seed + seeds), store, progress)
-        store.finish()
-    text = msgspec.json.format(msgspec.json.encode(record), indent=2).decode() + "\n"
-    write_file(out / "controls.json", text)
+    scope = Scope(
+        "controls",
+        config=str(Path(config.path).resolve()),
+        gates=(plan.gates[0].name,),
+        subjects=tuple(dict.fromkeys(subject_names)),
+        seed=seed,
+        seeds=seeds,
+        quick=quick,
+        fresh=fresh,
+    )
+    with recording(out, scope) as stored:
+        with shown_progress() as progress:
+            record = run_controls(plan, range(seed, seed + seeds), stored, progress)
+        path = out / ("controls.json" if scope.whole else f"controls-{stored.id}.json")
+        text = msgspec.json.format(msgspec.json.encode(record), indent=2).decode() + "\n"
+        write_file(path, text)
+        stored.finish()
     if as_json:
         sys.stdout.write(text)
     else:
@@ -72,7 +87,7 @@ def command(
             click.echo(
                 f"{row.outcome.value}: {row.control} seed={row.seed} {row.case} {row.detail}"
             )
-    say(f"controls: {out / 'controls.json'}")
+    say(f"controls: {path}")
     return exit_code(record)
 
 

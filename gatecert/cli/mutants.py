@@ -56,7 +56,7 @@ def stats_command(
     import msgspec
 
     from gatecert.campaign.plan import labels_sha256
-    from gatecert.certificate.status import LANE_SHOWS
+    from gatecert.campaign.records import LANE_SHOWS
     from gatecert.reports.tables import Table
     from gatecert.reports.terminal import render_table
 

@@ -58,3 +58,6 @@ out_option = click.option(
     show_default=True,
     help="Folder for results.",
 )
+fresh_option = click.option(
+    "--fresh", is_flag=True, help="Judge and compile all anew, whatever earlier runs found."
+)

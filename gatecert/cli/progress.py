@@ -33,6 +33,10 @@ class BarProgress:
         """One step is done."""
         self._bars.advance(self._task)
 
+    def say(self, line: str) -> None:
+        """A line that stays."""
+        self._bars.console.print(f"gatecert: {line}", highlight=False)
+
 
 class LineProgress:
     """A line when a stage begins, then one every 30 s while it lasts."""
@@ -59,6 +63,11 @@ class LineProgress:
                 self._due = time.monotonic() + self._every_s
                 line = f"gatecert: {self._name}: {self._done} of {self._total}"
                 print(line, file=self._stream, flush=True)
+
+    def say(self, line: str) -> None:
+        """A line of its own."""
+        with self._lock:
+            print(f"gatecert: {line}", file=self._stream, flush=True)
 
 
 @contextmanager

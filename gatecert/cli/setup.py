@@ -16,6 +16,7 @@ from gatecert.subjects import Subject
 if TYPE_CHECKING:
     from gatecert.campaign.plan import Plan
     from gatecert.operators.records import Operator
+    from gatecert.store import Shard
 
 ORACLE = "oracle"
 YARDSTICK = "allclose-one-shape"
@@ -44,6 +45,8 @@ def make_plan(
     quick: bool = False,
     jobs: int = 1,
     only: Sequence[str] = (),
+    matrix: bool = False,
+    shard: Shard | None = None,
 ) -> Plan:
     """A checked plan.
 
@@ -66,6 +69,8 @@ def make_plan(
         quick=quick,
         jobs=jobs,
         only=tuple(only),
+        matrix=matrix,
+        shard=shard,
     )
 
 

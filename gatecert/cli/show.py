@@ -69,15 +69,16 @@ def _last_run(out: Path, mutant_id: str) -> tuple[dict[str, Result], Survivor | 
     from gatecert.errors import UsageError
     from gatecert.reports.json import parse_json
 
-    path = out / "certificate.json"
-    if not path.exists():
-        return {}, None
-    try:
-        certificate = parse_json(path.read_text(encoding="utf-8"))
-    except (OSError, msgspec.MsgspecError) as error:
-        raise UsageError(f"{path}: not a certificate of this version: {error}") from None
-    survivor = next((s for s in certificate.survivors if s.id == mutant_id), None)
-    return certificate.results.get(mutant_id, {}), survivor
+    paths = sorted(out.glob("certificate*.json"), key=lambda path: -path.stat().st_mtime_ns)
+    for path in paths:
+        try:
+            certificate = parse_json(path.read_text(encoding="utf-8"))
+        except (OSError, msgspec.MsgspecError) as error:
+            raise UsageError(f"{path}: not a certificate of this version: {error}") from None
+        if mutant_id in certificate.results:
+            survivor = next((s for s in certificate.survivors if s.id == mutant_id), None)
+            return certificate.results[mutant_id], survivor
+    return {}, None
 
 
 def _lines(mutant: Mutant, results: dict[str, Result], survivor: Survivor | None) -> Iterator[str]:
@@ -86,6 +87,8 @@ def _lines(mutant: Mutant, results: dict[str, Result], survivor: Survivor | None
     yield mutant.id
     yield f"  planted:    {mutant.detail}"
     yield f"  at:         {mutant.path}:{mutant.line}"
+    if mutant.in_launcher:
+        yield f"  launcher:   {mutant.kernel} of {', '.join(mutant.launches)}"
     yield f"  bug class:  {mutant.bug_class}{'' if mutant.scored else ' (detection ladder)'}"
     labels = ", ".join(label.value for label in mutant.observable_by) or "nothing"
     yield f"  shown by:   {labels}"

@@ -15,6 +15,7 @@ from gatecert.lanes import interpreter
 from gatecert.lanes.records import Finding, GuardPolicy
 from gatecert.mutants.records import Candidate, CandidateKind
 from gatecert.oracle.comparators import Judgement
+from gatecert.oracle.formats import raw_bytes
 from gatecert.oracle.inputs import Inputs, changed_inputs, fresh_copy
 
 
@@ -47,7 +48,6 @@ def execute(
     A None result of an operation with in-place arguments is read from those arguments.
     """
     copy = fresh_copy(inputs)
-    before = fresh_copy(inputs)
     result: Any = None
     error: BaseException | None = None
     with interpreter.guarded(policy) as log:
@@ -66,7 +66,7 @@ def execute(
         error=error,
         failures=log.failures(),
         findings=log.findings(),
-        changed=tuple(changed_inputs(before, copy, in_place)),
+        changed=tuple(changed_inputs(inputs, copy, in_place)),
         shares_memory=log.shares_memory,
     )
 
@@ -124,9 +124,8 @@ def hash_outputs(outputs: tuple[Any, ...]) -> str:
     digest = hashlib.sha256()
     for output in outputs:
         if isinstance(output, torch.Tensor):
-            plain = output.detach().cpu().contiguous()
-            digest.update(f"{plain.dtype}{tuple(plain.shape)}".encode())
-            digest.update(plain.reshape(-1).view(torch.uint8).numpy().tobytes())
+            digest.update(f"{output.dtype}{tuple(output.shape)}".encode())
+            digest.update(raw_bytes(output).tobytes())
         else:
             digest.update(repr(output).encode())
     return digest.hexdigest()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gatecert.gates.cells import Cell, Sight, sight_of
 from gatecert.gates.execution import (
     Execution,
     execute,
@@ -20,12 +21,12 @@ from gatecert.lanes import interpreter
 from gatecert.lanes.records import Finding, GuardPolicy
 from gatecert.mutants.records import Candidate
 from gatecert.oracle.case import Case
+from gatecert.oracle.cases import cases_for
 from gatecert.oracle.comparators import Comparator, Exact, judge
 from gatecert.oracle.contract import contract_violation
 from gatecert.oracle.expectation import Expected, expect
 from gatecert.oracle.inputs import Inputs, make_inputs
 from gatecert.oracle.operations import Operation, resolve_operation
-from gatecert.oracle.strategies import cases_for
 from gatecert.oracle.tolerance import RoundingInterval
 from gatecert.subjects import Subject, load_entry
 
@@ -118,6 +119,8 @@ class Call:
     candidate: Candidate
     prepared: PreparedCase
     in_place: tuple[str, ...]
+    further: dict[str, Execution] = field(default_factory=dict)
+    """Further runs by their order, so that none is made twice."""
 
     def run(self) -> Execution:
         """Call it once, on fresh copies.
@@ -133,6 +136,19 @@ class Call:
             raise NoVerdict(trouble)
         return run
 
+    def run_again(self) -> Execution:
+        """A second run; raises as `run`."""
+        if "" not in self.further:
+            self.further[""] = self.run()
+        return self.further[""]
+
+    def run_in(self, order: interpreter.ProgramOrder, seed: int) -> Execution:
+        """A run with its programs in that order; raises as `run`."""
+        if order.value not in self.further:
+            with interpreter.scheduled(order, seed=seed):
+                self.further[order.value] = self.run()
+        return self.further[order.value]
+
 
 @dataclass(frozen=True, slots=True)
 class PreparedOracle:
@@ -146,6 +162,14 @@ class PreparedOracle:
 
     def judge(self, candidate: Candidate, *, stop_at_first: bool) -> Verdict:
         """Run the candidate on the cases, likely killers first."""
+        return self._run(candidate, stop_at_first, None)
+
+    def observe(self, candidate: Candidate) -> tuple[Verdict, tuple[Cell, ...]]:
+        """Run the candidate on every case, and record each."""
+        cells: list[Cell] = []
+        return self._run(candidate, False, cells), tuple(cells)
+
+    def _run(self, candidate: Candidate, stop_at_first: bool, cells: list[Cell] | None) -> Verdict:
         try:
             entry = load_entry(self.subject)
         except Exception as error:
@@ -160,9 +184,13 @@ class PreparedOracle:
             call = Call(entry, candidate, prepared, self.operation.in_place)
             try:
                 run = call.run()
+                # Before a further run, which may write into the first one's outputs.
+                sight = None if cells is None else self._sight(prepared, run)
                 failure, near = self._check(prepared, run)
                 if failure is None:
                     failure = self._check_again(call, run, number)
+                if cells is not None and sight is not None:
+                    cells.append(self._cell(call, run, sight, number))
             except NoVerdict as trouble:
                 return self._error(candidate, f"{prepared.case.id}: {trouble}", done)
             findings += run.findings
@@ -226,19 +254,21 @@ class PreparedOracle:
 
     def _check_again(self, call: Call, run: Execution, number: int) -> Failure | None:
         """Does a further run of some cases agree? A lone case (a replay) has every check."""
-        turns = range(_REPEAT_EVERY) if len(self.cases) == 1 else (number % _REPEAT_EVERY,)
+        turns = self._turns(number)
         if _REPEATED in turns:
-            said = unrepeatable(run, call.run())
+            said = unrepeatable(run, call.run_again())
             if said is not None:
                 return Failure(Reason.NOT_REPEATABLE, said)
         for order in self._orders(run, number, turns):
             # Its sums may round otherwise, so it is its values that are checked, not its bits.
-            with interpreter.scheduled(order, seed=number):
-                failure, _ = self._check(call.prepared, call.run())
+            failure, _ = self._check(call.prepared, call.run_in(order, number))
             if failure is not None:
                 said = f"with programs {order.value}: {failure.detail}"
                 return replace(failure, detail=said)
         return None
+
+    def _turns(self, number: int) -> Sequence[int]:
+        return range(_REPEAT_EVERY) if len(self.cases) == 1 else (number % _REPEAT_EVERY,)
 
     def _orders(
         self, run: Execution, number: int, turns: Sequence[int]
@@ -252,6 +282,29 @@ class PreparedOracle:
                 yield interpreter.ProgramOrder.SHUFFLED
         if run.shares_memory and (alone or turns[0] not in (_REPEATED, _REORDERED)):
             yield interpreter.ProgramOrder.INTERLEAVED
+
+    def _cell(self, call: Call, run: Execution, sight: Sight, number: int) -> Cell:
+        """The record of a case with all its further runs, whatever the verdict on it is."""
+        again: list[Sight] = []
+        untold = ""
+        turns = self._turns(number)
+        try:
+            repeats = _REPEATED not in turns or unrepeatable(run, call.run_again()) is None
+            if not repeats and sight.guard is Reason.NONE:
+                sight = Sight(Reason.NOT_REPEATABLE, sight.outputs)
+            for order in self._orders(run, number, turns):
+                again.append(self._sight(call.prepared, call.run_in(order, number), order.value))
+        except NoVerdict as trouble:
+            untold = str(trouble)
+        return Cell(call.prepared.case.id, sight, tuple(again), untold)
+
+    def _sight(self, prepared: PreparedCase, run: Execution, order: str = "") -> Sight:
+        """What an execution showed, whether or not the comparator allows it."""
+        broken = run.error is None and contract_violation(
+            self.operation, prepared.case, prepared.inputs, run.outputs
+        )
+        interval = self.comparator if isinstance(self.comparator, RoundingInterval) else None
+        return sight_of(run, prepared.expected, bool(broken), interval, order)
 
     def _error(self, candidate: Candidate, detail: str, cases: int) -> Verdict:
         return Verdict(

@@ -13,9 +13,9 @@ import msgspec
 import torch
 
 from gatecert.oracle.case import Case
+from gatecert.oracle.cases import make_case
 from gatecert.oracle.comparators import Absolute, AllClose
 from gatecert.oracle.schema import Operation
-from gatecert.oracle.strategies import make_case
 from gatecert.oracle.streams import Stream
 
 if sys.version_info >= (3, 11):

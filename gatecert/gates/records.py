@@ -102,3 +102,5 @@ class Verdict(msgspec.Struct, frozen=True):
     bits: str = ""
     duration_s: float = 0.0
     spent: Spent = Spent()
+    signal: int = 0
+    """What the process died of, where it did."""

@@ -21,10 +21,10 @@ from gatecert.lanes import interpreter
 from gatecert.lanes.records import GuardPolicy, Launch
 from gatecert.mutants.records import original
 from gatecert.oracle.case import Case
+from gatecert.oracle.cases import cases_for
 from gatecert.oracle.domain import domain_cases
 from gatecert.oracle.inputs import make_inputs
 from gatecert.oracle.operations import Operation, resolve_operation
-from gatecert.oracle.strategies import cases_for
 from gatecert.sandbox.imports import is_users
 from gatecert.sandbox.protocol import Failed, Probed, ProbeRequest
 from gatecert.subjects import Subject, load_entry
@@ -49,7 +49,10 @@ def probe(request: ProbeRequest) -> Probed | Failed:
             launches += _launches_of_oracle(subject, entry, operation, blocks, request.seed)
     except GatecertError as error:
         return Failed(str(error), int(error.exit_code))
-    distinct = {(x.kernel, x.types, x.constexprs, x.num_warps, x.num_stages): x for x in launches}
+    distinct = {
+        (x.kernel, x.types, x.constexprs, x.num_warps, x.num_stages, x.launcher): x
+        for x in launches
+    }
     home, home_path = find_home(subject.entry, entry)
     modules = _modules_with_kernels()
     return Probed(

@@ -33,11 +33,12 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """One candidate for one gate."""
+    """One candidate for one gate; `observe` asks a gate that can for a record of every case."""
 
     candidate: Candidate
     gate: str
     stop_at_first: bool = True
+    observe: bool = False
 
 
 class ProbeRequest(msgspec.Struct, frozen=True, tag="probe"):
@@ -85,9 +86,10 @@ class Probed(msgspec.Struct, frozen=True, tag="probed"):
 
 
 class Judged(msgspec.Struct, frozen=True, tag="judged"):
-    """One verdict."""
+    """One verdict; `observed` are the packed cells of a task that asked for them."""
 
     verdict: Verdict
+    observed: bytes = b""
 
 
 class Prepared(msgspec.Struct, frozen=True, tag="prepared"):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from gatecert.gates.base import PreparedGate
+from gatecert.gates.cells import ObservingGate, pack_cells
 from gatecert.gates.records import GateOutcome, Reason, Spent, Verdict
 from gatecert.gates.registry import make_gate
 from gatecert.lanes import interpreter
@@ -70,35 +71,43 @@ def _serve_shard(request: ShardRequest, say: Say) -> None:
         say(Prepared(ref.name, time.monotonic() - started))
     forget_user_modules(before, {path for task in request.tasks for path in task.candidate.files})
     external = {ref.name for ref in request.gates if ref.config is not None}
-    baselines: dict[str, Verdict] = {}
+    baselines: dict[str, Judged] = {}
     for task in request.tasks:
         gate_name = task.gate
         if gate_name not in baselines:
-            first = Task(original(request.subject.name), gate_name, stop_at_first=False)
+            first = msgspec.structs.replace(
+                task, candidate=original(request.subject.name), stop_at_first=False
+            )
             limit_s = request.limits.baseline_s
             baselines[gate_name] = _judge(request, prepared[gate_name], first, limit_s)
         baseline = baselines[gate_name]
         if task.candidate.kind is CandidateKind.ORIGINAL:
-            say(Judged(baseline))
+            say(baseline)
             continue
-        limit_s = max(request.limits.minimum_s, request.limits.factor * baseline.duration_s)
-        verdict = _judge(request, prepared[gate_name], task, limit_s)
+        usual_s = request.limits.factor * baseline.verdict.duration_s
+        limit_s = max(request.limits.minimum_s, usual_s)
+        judged = _judge(request, prepared[gate_name], task, limit_s)
         must_fail = task.candidate.kind is not CandidateKind.BENIGN
-        if gate_name in external and baseline.launches == 0 and must_fail:
-            verdict = without_launches(verdict)
-        say(Judged(verdict))
+        if gate_name in external and baseline.verdict.launches == 0 and must_fail:
+            judged = Judged(without_launches(judged.verdict))
+        say(judged)
 
 
-def _judge(request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s: float) -> Verdict:
+def _judge(request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s: float) -> Judged:
     """Fork, overlay, judge; what went wrong on the way is in the verdict."""
     candidate = task.candidate
     files = candidate.files if request.overlay else {}
 
     def work() -> bytes:
         install_overlay(files)
+        observed = b""
         started = time.monotonic()
         with interpreter.recording() as launches, interpreter.timed() as kernels:
-            verdict = prepared.judge(candidate, stop_at_first=task.stop_at_first)
+            if task.observe and isinstance(prepared, ObservingGate):
+                verdict, cells = prepared.observe(candidate)
+                observed = pack_cells(cells)
+            else:
+                verdict = prepared.judge(candidate, stop_at_first=task.stop_at_first)
         compiled_forms = {signature_of(launch) for launch in launches}
         verdict = msgspec.structs.replace(
             verdict,
@@ -112,20 +121,23 @@ def _judge(request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s:
             verdict = without_proof(verdict, missed)
         elif files and candidate.kind is CandidateKind.ADVERSARY and adversaries.calls() == 0:
             verdict = without_call(verdict)
-        return msgspec.json.encode(verdict)
+        return msgspec.json.encode(Judged(verdict, observed))
 
     result = run_in_child(work, timeout_s=timeout_s, memory_bytes=request.limits.memory_bytes)
     if result.end is ChildEnd.ANSWERED:
-        verdict = msgspec.json.decode(result.answer, type=Verdict)
-        return msgspec.structs.replace(verdict, gate=task.gate, duration_s=result.seconds)
-    return Verdict(
+        judged = msgspec.json.decode(result.answer, type=Judged)
+        verdict = msgspec.structs.replace(judged.verdict, gate=task.gate, duration_s=result.seconds)
+        return Judged(verdict, judged.observed)
+    verdict = Verdict(
         candidate=candidate.id,
         gate=task.gate,
         outcome=_outcome_without_answer(result),
         reason=Reason.NONE,
         detail=_last_words(result),
         duration_s=result.seconds,
+        signal=result.signal,
     )
+    return Judged(verdict)
 
 
 def _outcome_without_answer(result: ChildResult) -> GateOutcome:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from gatecert.operators.facts.cancellation import Cancellation
 from gatecert.operators.facts.dataflow import Dataflow, analyse
 from gatecert.operators.facts.kernel import KernelSyntax
+from gatecert.operators.facts.memory import Memory
+from gatecert.operators.facts.polynomials import Polynomials
 from gatecert.operators.facts.shapes import Typing
 from gatecert.operators.facts.softmax import Rescale, rescales
 
@@ -22,6 +24,16 @@ class Analysis:
     def typing(self) -> Typing:
         """Kinds and shapes."""
         return Typing(self.flow)
+
+    @functools.cached_property
+    def memory(self) -> Memory:
+        """Loads, stores and their masks."""
+        return Memory(self.flow.kernel)
+
+    @functools.cached_property
+    def integers(self) -> Polynomials:
+        """Indices as polynomials."""
+        return Polynomials(self.flow)
 
     @functools.cached_property
     def cancellation(self) -> Cancellation:

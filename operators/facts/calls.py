@@ -12,6 +12,7 @@ from gatecert.operators.facts.elements import FALSE, TRUE, Element, Lane
 from gatecert.operators.facts.expressions import MAX_DEPTH, Expressions
 from gatecert.operators.facts.language import (
     ATOMICS,
+    EXPONENTIALS,
     REDUCTIONS,
     SCANS,
     Argument,
@@ -55,6 +56,8 @@ class Calls(Expressions):
     def __init__(self, scene: Scene, lanes: Lanes | None, change: Change | None) -> None:
         super().__init__(scene, lanes, change)
         self._returned: list[Value] = []
+        self._running: tuple[Element, Element] | None = None
+        """Whether the statements run in the original and in the mutant, where that differs."""
 
     def _block(self, body: cst.BaseSuite) -> None:
         raise NotImplementedError
@@ -136,9 +139,17 @@ class Calls(Expressions):
             return replace(mixed, leak=weakest(mixed.leak, self._reveal()))
         if len(parts) == 1:
             before, after = (elements.apply_function(name, x) for x in (first.before, first.after))
+            if self._overflows(name, first):
+                after = Lane.POISON
             return mixed.holds(before, after, first.same)
         poison = Lane.POISON in [part.after for part in parts]
         return mixed.holds(Lane.DATA, Lane.POISON if poison else Lane.DATA, mixed.same)
+
+    def _overflows(self, name: str, x: Value) -> bool:
+        """Whether an exponential is taken to be infinite, so that zero does not hide it."""
+        change = self._change
+        let_through = not x.same and isinstance(x.after, Lane)
+        return change is not None and change.overflows and name in EXPONENTIALS and let_through
 
     def _arange(self, node: cst.Call) -> Value:
         lanes = self._lanes
@@ -198,10 +209,11 @@ class Calls(Expressions):
         outer, self._names = self._names, names
         returned, self._returned = self._returned, []
         findings, self.findings = self.findings, Findings()
+        running = self._running
         self._depth += 1
         self._block(function.body)
         self._depth -= 1
-        self._names = outer
+        self._names, self._running = outer, running
         results, self._returned = self._returned, returned
         # Other calls of the helper have been here: what they found stays.
         findings.absorb(self.findings)
@@ -224,6 +236,15 @@ class Calls(Expressions):
     def _pad(self, node: cst.Call, pad: Value, mask: Value) -> Value:
         change = self._changed(node, ChangeKind.PAD_CHANGED, mask)
         return pad if change is None else pad.holds(pad.before, change.pad, same=False)
+
+    def _under(self, mask: Value) -> Value:
+        """A mask that lets nothing through where its statement does not run."""
+        if self._running is None:
+            return mask
+        before, after = self._running
+        return mask.holds(
+            elements.both(before, mask.before), elements.both(after, mask.after), same=False
+        )
 
     def _changed(self, node: cst.Call, kind: ChangeKind, mask: Value) -> Change | None:
         """The change, if it is of this kind, at this node, and in lanes that the mask decides.
@@ -271,7 +292,7 @@ class Calls(Expressions):
         mask = self._mask(node, values)
         missing = Value("?", before=Lane.POISON, after=Lane.POISON)
         pad = self._pad(node, values.get("other", missing), mask)
-        self._check_bounds(node, pointer, mask)
+        self._check_bounds(node, pointer, self._under(mask))
         memory = replace(pointer, before=Lane.DATA, after=Lane.DATA, conjuncts=(), parts=())
         text = f"load({pointer.text},{mask.text},{pad.text})"
         return replace(
@@ -286,7 +307,7 @@ class Calls(Expressions):
         pointer = values.get("pointer", Value("?"))
         kind = AccessKind.STORE if name == "store" else AccessKind.ATOMIC
         self._record(node, kind, values, arguments)
-        mask = self._mask(node, values)
+        mask = self._under(self._mask(node, values))
         lanes = self._lanes
         value = values.get("value", number("0", 0.0))
         self._check_bounds(node, pointer, mask)

@@ -28,6 +28,7 @@ from gatecert.operators.facts.language import (
     Role,
     Vocabulary,
     call_arguments,
+    dotted,
     vocabulary,
 )
 
@@ -354,6 +355,16 @@ class Dataflow:
             )
             if role is Role.VALUE and additive:
                 yield from self._addends(child, seen)
+
+
+def language_name(flow: Dataflow) -> str:
+    """How the kernel spells `triton.language` where it calls its functions."""
+    for node in flow.expressions():
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            root = dotted(node.func.value)
+            if root is not None and root in flow.words.language:
+                return root
+    return min(flow.words.language)
 
 
 def _first(flow: Dataflow, node: cst.CSTNode) -> cst.CSTNode | None:

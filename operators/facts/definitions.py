@@ -138,6 +138,8 @@ class _Walk:
                 return self.loop(node, environment)
             case cst.With():
                 return self.block(node.body, environment)
+            case cst.BaseSmallStatement():  # the body of `if c: x = y`
+                return self.simple(node, environment)
             case _:
                 return environment
 

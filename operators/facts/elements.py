@@ -23,6 +23,8 @@ class Lane(enum.Enum):
     """An index past its bound, or an address made from one."""
     POISON = "poison"
     """NaN, or what a guard puts in a lane that nobody may use."""
+    KEPT = "kept"
+    """What a name held before statements that only one of original and mutant runs."""
 
 
 Element: TypeAlias = float | Lane
@@ -183,6 +185,8 @@ def apply_binary(name: str, x: Element, y: Element) -> Element:
         return x
     if (name == "+" and x == 0.0) or (name == "*" and x == 1.0):
         return y
+    if name == "-" and x is y is Lane.KEPT:  # m - m_new, where the maximum stays as it was
+        return 0.0
     if Lane.OUTSIDE in (x, y):
         return Lane.OUTSIDE if name in _STICKY and x != y else Lane.DATA
     return _by_infinity(name, x, y)

@@ -9,7 +9,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from gatecert.operators.facts import elements
-from gatecert.operators.facts.elements import Lane
+from gatecert.operators.facts.elements import FALSE, TRUE, Lane
 from gatecert.operators.facts.language import dotted
 from gatecert.operators.facts.scene import Scene
 from gatecert.operators.facts.tiles import merge_rank, subscripted, transposed
@@ -90,12 +90,22 @@ class Expressions:
         value = self._expression(node)
         lanes = self._lanes
         if lanes is None:
+            self.findings.seen[node] = value
             return value
-        if lanes.conjunct.node is None and value.text == lanes.conjunct.index:
-            return value.holds(lanes.truth, lanes.truth, same=True)
-        if value.text == lanes.outside_text:
-            return value.holds(Lane.OUTSIDE, Lane.OUTSIDE, same=True)
-        return value
+        if lanes.conjunct.opaque and value.text == lanes.conjunct.index:
+            value = value.holds(lanes.truth, lanes.truth, same=True)
+        elif value.text == lanes.outside_text:
+            value = value.holds(Lane.OUTSIDE, Lane.OUTSIDE, same=True)
+        change = self._change
+        if change is None or change.kind is not ChangeKind.REPLACED or change.node is not node:
+            return value
+        return self._replaced(value, change.part)
+
+    def _replaced(self, value: Value, part: cst.BaseExpression | None) -> Value:
+        """An expression of which only a part is left; a term without parts becomes true."""
+        if part is not None:
+            return value.holds(value.before, self._eval(part).after, same=False)
+        return value.holds(FALSE, TRUE, same=False) if value.before == FALSE else value
 
     def _expression(self, node: cst.BaseExpression) -> Value:
         match node:
@@ -250,6 +260,8 @@ class Expressions:
                 if index.text == lanes.conjunct.index and other.text in lanes.peers:
                     larger = float(sign in (">", ">="))
                     value = value.holds(larger, larger, same=True)
+        if change is not None and node in change.denied:
+            value = value.holds(FALSE, FALSE, same=True)
         if (
             change is not None
             and change.kind is ChangeKind.COMPARISON_FLIPPED

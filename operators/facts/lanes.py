@@ -16,11 +16,12 @@ from dataclasses import replace
 import libcst as cst
 
 from gatecert.operators.facts.calls import Calls
-from gatecert.operators.facts.elements import Lane
+from gatecert.operators.facts.elements import FALSE, TRUE, Element, Lane
 from gatecert.operators.facts.expressions import operator_symbol
 from gatecert.operators.facts.scene import Scene, parameters
 from gatecert.operators.facts.values import (
     Change,
+    ChangeKind,
     Findings,
     Lanes,
     Value,
@@ -45,6 +46,7 @@ class _Walk(Calls):
         super().__init__(scene, lanes, change)
         self._forks = 0
         self._decided: dict[str, bool] = {}
+        self._loops = 0
 
     def run(self) -> Findings:
         function = self._scene.kernel.function
@@ -71,6 +73,9 @@ class _Walk(Calls):
     def _statements(self, statements: Sequence[cst.CSTNode]) -> None:
         for position, statement in enumerate(statements):
             rest = statements[position + 1 :]
+            if isinstance(statement, cst.If) and self._is_changed(statement):
+                self._changed_branch(statement, rest)
+                return
             choice = _choice(statement)
             walked = choice is None or choice in self._taken
             if choice is not None and not walked and self._correlates(statement, rest):
@@ -104,7 +109,7 @@ class _Walk(Calls):
             case cst.If():
                 self._branch(node)
             case cst.For():
-                self._eval(node.iter)
+                self._controls(node, self._eval(node.iter))
                 self._loop(node, node.body, node.target)
             case cst.While():
                 self._loop(node, node.body, None)
@@ -139,13 +144,63 @@ class _Walk(Calls):
             otherwise = (node.orelse,)
         self._paths(node, (*node.body.body, *rest), (*otherwise, *rest))
 
+    def _is_changed(self, node: cst.CSTNode) -> bool:
+        """Whether the change is that this branch or loop runs in other lanes."""
+        change = self._change
+        kinds = (ChangeKind.OPENED, ChangeKind.CLOSED)
+        return change is not None and change.kind in kinds and change.node is node
+
+    def _changed_branch(self, node: cst.If, rest: Sequence[cst.CSTNode]) -> None:
+        """A branch whose body the mutant runs where the original does not, or the reverse."""
+        assert self._change is not None
+        opened, left = self._change.kind is ChangeKind.OPENED, self._change.part
+        if self._eval(left or node.test).after == float(not opened) and left is not None:
+            self._branch(node)  # what is left of the test decides as the whole did
+            self._statements(rest)
+            return
+        in_body, elsewhere = ((FALSE, TRUE), (TRUE, FALSE)) if opened else (
+            (TRUE, FALSE), (FALSE, TRUE)
+        )  # fmt: skip
+        self._only(in_body, node.body.body)
+        if isinstance(node.orelse, cst.Else):
+            self._only(elsewhere, node.orelse.body.body)
+        elif isinstance(node.orelse, cst.If):
+            self._only(elsewhere, (node.orelse,))
+        if leaves(node.body):
+            self._only(elsewhere, rest)
+            self._running = elsewhere  # what comes after the blocks around runs there too
+        else:
+            self._statements(rest)
+
+    def _only(self, running: tuple[Element, Element], statements: Sequence[cst.CSTNode]) -> None:
+        """Walk statements that run only in the original or only in the mutant.
+
+        A name to which they add nothing that counts (padding of zeros to a sum) stays as it was.
+        """
+        entry, outer = dict(self._names), self._running
+        changed = {name for s in statements for name in self._scene.names_set(s)} & entry.keys()
+        for name in changed:
+            self._names[name] = entry[name].holds(Lane.KEPT, Lane.KEPT, same=True)
+        self._running = running
+        self._statements(statements)
+        self._running = outer
+        for name in changed:
+            old, new = entry[name], self._names[name]
+            if self._loops:  # an earlier turn, of other programs or lanes, has been here
+                old = old.holds(Lane.DATA, Lane.DATA, old.same)
+            joined = join_values(old, new, new.text)
+            if new.after is Lane.KEPT:
+                self._names[name] = joined.holds(old.before, old.after, old.same)
+                continue
+            before, after = (new, old) if running[0] == TRUE else (old, new)
+            self._names[name] = joined.holds(before.before, after.after, same=False)
+
     def _paths(
         self, node: cst.If | cst.IfExp, yes: Sequence[cst.CSTNode], no: Sequence[cst.CSTNode]
     ) -> None:
         """Walk both ways from a test and join them; a test decided before goes the same way."""
         condition = self._eval(node.test)
-        if condition.leak is not None:
-            self.findings.outputs[node] = condition.leak
+        self._controls(node, condition)
         test = condition.text.removeprefix("~")
         negated = test != condition.text
         known = self._decided.get(test)
@@ -171,24 +226,36 @@ class _Walk(Calls):
         self.findings.replace(seen)
         self._names = self._joined(ends[0], ends[-1], node)
 
+    def _controls(self, node: cst.CSTNode, value: Value) -> None:
+        """What decides which statements run, and differs, shows."""
+        own = None if value.same or self._lanes is None or self._indices() else self._reveal()
+        leak = weakest(value.leak, own)
+        if leak is not None:
+            self.findings.outputs[node] = leak
+
     def _loop(self, node: cst.For | cst.While, body: cst.BaseSuite, target: object) -> None:
         line = self._module.line(node)
         carried = sorted(self._scene.names_set(node.body) & self._names.keys())
         if isinstance(target, cst.Name):
             self._names[target.value] = Value(f"{target.value}@{line}", index=True)
             self._standings.add(f"{target.value}@{line}")
+        self._loops += 1
         for _ in range(_MAX_TURNS):
             for name in carried:
                 self._names[name] = _carried(self._names[name], f"{name}@{line}")
             entry = dict(self._names)
             if isinstance(node, cst.While):
                 self._eval(node.test)
-            self._block(body)
+            if self._is_changed(node):
+                self._only((FALSE, TRUE), body.body)
+            else:
+                self._block(body)
             self._names = self._joined(entry, self._names, node)
             for name in carried:
                 self._names[name] = _carried(self._names[name], f"{name}@{line}")
             if self._names == entry:
-                return
+                break
+        self._loops -= 1
 
     def _joined(
         self, x: Mapping[str, Value], y: Mapping[str, Value], node: cst.CSTNode
@@ -198,6 +265,14 @@ class _Walk(Calls):
         for name, value in y.items():
             names[name] = join_values(x[name], value, f"{name}@{line}") if name in x else value
         return names
+
+
+def leaves(body: cst.BaseSuite) -> bool:
+    """Whether a block ends by returning nothing."""
+    last = body.body[-1] if body.body else None
+    if isinstance(last, cst.SimpleStatementLine):
+        last = last.body[-1]
+    return isinstance(last, cst.Return) and last.value is None
 
 
 def _choice(statement: cst.CSTNode) -> cst.If | cst.IfExp | None:

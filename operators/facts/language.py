@@ -42,6 +42,9 @@ SIGNATURES: Mapping[str, tuple[str, ...]] = {
     "atomic_add": ("pointer", "value", "mask"),
     "atomic_max": ("pointer", "value", "mask"),
     "atomic_min": ("pointer", "value", "mask"),
+    "atomic_and": ("pointer", "value", "mask"),
+    "atomic_or": ("pointer", "value", "mask"),
+    "atomic_xor": ("pointer", "value", "mask"),
     "atomic_xchg": ("pointer", "value", "mask"),
     "atomic_cas": ("pointer", "cmp", "value"),
     "where": ("condition", "x", "y"),
@@ -79,7 +82,10 @@ SIGNATURES: Mapping[str, tuple[str, ...]] = {
 
 REDUCTIONS = frozenset({"sum", "max", "min", "argmax", "argmin", "xor_sum", "reduce"})
 SCANS = frozenset({"cumsum", "cumprod", "associative_scan"})
-ATOMICS = frozenset({"atomic_add", "atomic_max", "atomic_min", "atomic_xchg", "atomic_cas"})
+ATOMICS = frozenset(
+    {"atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor",
+     "atomic_xchg", "atomic_cas"}
+)  # fmt: skip
 EXPONENTIALS: Mapping[str, float] = {"exp": 1.0, "exp2": 0.6931471805599453}
 """Exponentials and the natural logarithm of their base."""
 LOGARITHMS: Mapping[str, float] = {"log": 1.0, "log2": 1.4426950408889634}

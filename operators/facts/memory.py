@@ -26,6 +26,7 @@ from gatecert.operators.facts.values import (
     ConjunctKind,
     Findings,
     Lanes,
+    Value,
     terms,
     weakest,
 )
@@ -80,7 +81,10 @@ class Memory:
         self._views = self._views or [_view(kernel)]
         found = Findings()
         for view in self._views:
-            found.absorb(Findings({access.node: access for access in view.accesses}))
+            found.absorb(
+                Findings({access.node: access for access in view.accesses}, seen=view.seen)
+            )
+        self._seen = found.seen
         self._accesses = tuple(
             sorted(found.accesses.values(), key=lambda a: kernel.module.span(a.node))
         )
@@ -101,6 +105,10 @@ class Memory:
     def guarded(self, *kinds: AccessKind) -> tuple[Access, ...]:
         """Accesses that the kernel makes or whose mask it makes, in source order."""
         return tuple(a for a in self._accesses if a.kind in kinds and self._mine(a))
+
+    def value(self, node: cst.CSTNode) -> Value | None:
+        """What is known of an expression; None where the walk never comes."""
+        return self._seen.get(node)
 
     def line(self, access: Access) -> int:
         """The line on which an access starts."""
@@ -165,6 +173,7 @@ class _View:
 
     scene: Scene
     accesses: tuple[Access, ...]
+    seen: dict[cst.CSTNode, Value]
 
     def lanes(self, term: Conjunct, truth: Element) -> Iterator[Lanes]:
         """Where a term decides: past its bound, and before the end if that is further on."""
@@ -180,7 +189,8 @@ class _View:
 
 def _view(function: KernelSyntax) -> _View:
     seen = scene(function)
-    return _View(seen, tuple(walk(seen).accesses.values()))
+    found = walk(seen)
+    return _View(seen, tuple(found.accesses.values()), found.seen)
 
 
 def mask_terms(access: Access) -> tuple[Conjunct, ...]:

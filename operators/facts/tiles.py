@@ -147,7 +147,9 @@ def contracted(x: Value, y: Value, indices: frozenset[str]) -> tuple[Value, bool
     )
     result = Value("dot", 2, placed)
     for operand, axis in ((x, -2), (y, -1)):
-        if axis in operand.axes(indices) or (not operand.axes(indices) and not operand.same):
+        if axis in operand.axes(indices) or (
+            not operand.axes(indices) and (not operand.same or not indices)
+        ):
             before, after = _sums_to(operand.before), _sums_to(operand.after)
             result = result.holds(
                 elements.apply_binary("*", result.before, before),

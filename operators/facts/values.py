@@ -83,6 +83,11 @@ class Conjunct:
     addends: Sum = ()
     bound_first: bool = False
 
+    @property
+    def opaque(self) -> bool:
+        """Whether the term is no comparison, so that its text alone tells it."""
+        return self.node is None and not self.addends
+
 
 @dataclass(frozen=True, slots=True)
 class Value:
@@ -226,6 +231,12 @@ class ChangeKind(enum.Enum):
     """Lanes masked off by the access at `node` hold `pad`."""
     COMPARISON_FLIPPED = "comparison_flipped"
     """The comparison at `node` decides the other way in the lanes looked at."""
+    REPLACED = "replaced"
+    """The expression at `node` is replaced by its own `part`, or by true where there is none."""
+    OPENED = "opened"
+    """The body of the branch or loop at `node` runs in lanes where it did not."""
+    CLOSED = "closed"
+    """The body of the branch at `node` does not run any more in lanes where it did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +247,12 @@ class Change:
     node: cst.CSTNode
     target: int = 0
     pad: Element = Lane.DATA
+    part: cst.BaseExpression | None = None
+    """What stays of an expression, or of the test of a branch."""
+    denied: frozenset[cst.Comparison] = frozenset()
+    """Comparisons that are false wherever the change acts."""
+    overflows: bool = False
+    """Whether exponentials of what the change lets through are taken to overflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +304,8 @@ class Findings:
     outputs: dict[cst.CSTNode, frozenset[Reveal] | None] = field(default_factory=dict)
     meets: dict[cst.CSTNode, bool] = field(default_factory=dict)
     """Reductions and contractions in which a changed lane meets unchanged ones."""
+    seen: dict[cst.CSTNode, Value] = field(default_factory=dict)
+    """Every expression's value; of the walk without lanes only."""
 
     def replace(self, later: Findings) -> None:
         """Take over what a later turn saw."""
@@ -294,6 +313,7 @@ class Findings:
         self.bounds.update(later.bounds)
         self.outputs.update(later.outputs)
         self.meets.update(later.meets)
+        self.seen.update(later.seen)
 
     def absorb(self, other: Findings) -> None:
         """Add what another path or another call of the same function saw."""
@@ -306,6 +326,9 @@ class Findings:
             self.outputs[node] = weakest(leak, self.outputs.get(node))
         for node, met in other.meets.items():
             self.meets[node] = met or self.meets.get(node, False)
+        for expression, value in other.seen.items():
+            known_value = self.seen.get(expression, value)
+            self.seen[expression] = join_values(known_value, value, f"{value.text}@")
 
 
 def _join_accesses(x: Access, y: Access) -> Access:

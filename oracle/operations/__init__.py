@@ -6,7 +6,21 @@ import difflib
 import importlib
 
 from gatecert.errors import EnvironmentFailure, UsageError
-from gatecert.oracle.operations import attention, elementwise, products, rows
+from gatecert.oracle.operations import (
+    attention,
+    attention_backward,
+    backward,
+    convolution,
+    dropout,
+    elementwise,
+    indexing,
+    losses,
+    norms,
+    products,
+    quantization,
+    reductions,
+    rows,
+)
 from gatecert.oracle.schema import Operation
 
 _ALL = (
@@ -20,8 +34,28 @@ _ALL = (
     elementwise.gelu_erf,
     elementwise.gelu_tanh,
     elementwise.leaky_relu,
+    elementwise.silu,
     elementwise.swiglu,
     elementwise.geglu,
+    losses.cross_entropy_backward,
+    indexing.embedding,
+    indexing.transpose,
+    indexing.rope,
+    quantization.quantize_int8,
+    quantization.dequantize_int8,
+    dropout.dropout,
+    rows.log_softmax,
+    norms.l2_norm,
+    norms.group_norm,
+    reductions.row_moments,
+    reductions.argmax,
+    reductions.cumsum,
+    backward.layer_norm_backward,
+    backward.rms_norm_backward,
+    products.matmul_batched,
+    attention.attention_grouped_query,
+    attention_backward.attention_backward,
+    convolution.causal_conv1d,
 )
 
 

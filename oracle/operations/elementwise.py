@@ -55,6 +55,16 @@ def leaky_relu(x: Rows, slope: float = 0.01) -> Rows:
     return torch.where(x > 0, x, slope * x)
 
 
+def _silu_shadow(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    return y.abs() * (1 + x.abs()) + _SIGMOID_UNDERFLOW * x.abs()
+
+
+@operation(second=lambda x: x / (1.0 + torch.exp(-x)), shadow=_silu_shadow, recipes=_NOT_MASKED)
+def silu(x: Rows) -> Rows:
+    """x times its sigmoid."""
+    return x * torch.sigmoid(x)
+
+
 def _swiglu_shadow(y: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return y.abs() * (1 + a.abs()) + _SIGMOID_UNDERFLOW * (a * b).abs()
 

@@ -1,4 +1,4 @@
-"""Row-wise operations: softmax, layer norm, RMS norm, cross-entropy."""
+"""Row-wise operations: softmax, log-softmax, layer norm, RMS norm, cross-entropy."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Annotated, TypeAlias
 
 import torch
 
+from gatecert.oracle.operations.normalised import normalised
 from gatecert.oracle.schema import Scalar, Tensor, operation, tensor
 from gatecert.oracle.values import MODERATE_RECIPES
 
@@ -37,6 +38,29 @@ def softmax(x: Rows) -> Rows:
     return torch.softmax(x, dim=1)
 
 
+def _log_softmax_by_powers(x: torch.Tensor) -> torch.Tensor:
+    shifted = x - x.amax(dim=1, keepdim=True)
+    powers = torch.exp2(shifted * 1.4426950408889634074)
+    return shifted - powers.sum(dim=1, keepdim=True).log2() * 0.69314718055994530942
+
+
+def _log_softmax_shadow(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    lse = torch.logsumexp(x, dim=1, keepdim=True)
+    leaned = (torch.softmax(x, dim=1) * x.abs()).sum(dim=1, keepdim=True)
+    return 1 + y.abs() + x.abs() + lse.abs() + leaned
+
+
+@operation(
+    second=_log_softmax_by_powers,
+    shadow=_log_softmax_shadow,
+    reduces="N",
+    recipes=MODERATE_RECIPES,
+)
+def log_softmax(x: Rows) -> Rows:
+    """x less the logarithm of the sum of exp(x), along each row."""
+    return torch.log_softmax(x, dim=1)
+
+
 def _layer_norm_by_moments(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float
 ) -> torch.Tensor:
@@ -48,14 +72,7 @@ def _layer_norm_by_moments(
 def _layer_norm_shadow(
     y: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float
 ) -> torch.Tensor:
-    spread = torch.sqrt(x.var(dim=1, keepdim=True, unbiased=False) + eps)
-    z = ((x - x.mean(dim=1, keepdim=True)) / spread).abs()
-    size = x.abs().mean(dim=1, keepdim=True)
-    centring = (x.abs() + size) / spread
-    scaling = z * (z * x.abs()).mean(dim=1, keepdim=True) / spread
-    # Where the true variance is 0 a kernel still finds about (4 u size)^2.
-    second_order = (z + centring) * 8 * 2.0**-24 * (size / spread) ** 2
-    return y.abs() + bias.abs() + weight.abs() * (z + centring + scaling + second_order)
+    return y.abs() + bias.abs() + weight.abs() * normalised(x, eps).error
 
 
 @operation(

@@ -11,7 +11,7 @@ from gatecert.campaign.run import run_campaign
 from gatecert.config import CORPUS_CONFIG, load_config
 from gatecert.operators.records import Operator
 from gatecert.operators.registry import all_operators
-from gatecert.store import open_for_run
+from gatecert.store import Scope, recording
 
 
 def corpus_run(
@@ -35,7 +35,7 @@ def corpus_run(
         jobs=jobs,
         overlay=overlay,
     )
-    with open_for_run(out / "run.sqlite") as store:
-        run = run_campaign(plan, store, Silent())
-        store.finish()
+    with recording(out, Scope("certify")) as record:
+        run = run_campaign(plan, record, Silent())
+        record.finish()
     return run

@@ -13,7 +13,11 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from gatecert.store import Store
+import pytest
+
+from gatecert.errors import EnvironmentFailure
+from gatecert.store import Scope, open_runs, recording
+from gatecert.store.records import RunState
 from tests.e2e.commands import LIMIT_S, environment, gatecert, project
 from tests.signals import heed_interrupts
 
@@ -34,18 +38,28 @@ def test_ctrl_c_keeps_verdicts_and_leaves_no_process(tmp_path: Path) -> None:
         start_new_session=True,
         preexec_fn=heed_interrupts,
     )
-    _wait(lambda: run.poll() is not None or _count(folder / "out" / "run.sqlite") >= 5)
+    _wait(lambda: run.poll() is not None or _count(folder / "out" / "gatecert.sqlite") >= 5)
     assert run.poll() is None, run.communicate()[1]
     assert _marked(mark)
+    with (
+        pytest.raises(EnvironmentFailure, match=rf"process {run.pid} \(`gatecert certify --gate"),
+        recording(folder / "out", Scope("certify")),
+    ):
+        pass
+    with open_runs(folder / "out") as runs:
+        assert [info.state for info in runs.all()] == [RunState.RUNNING]
     os.kill(run.pid, signal.SIGINT)
     _, stderr = run.communicate(timeout=LIMIT_S)
     assert "Traceback" not in stderr
     assert run.returncode == 130
     _wait(lambda: not _marked(mark))
-    with Store(folder / "out" / "run.sqlite") as store:
-        kept = len(store)
-        assert not store.finished
-    assert kept >= 5
+    with open_runs(folder / "out") as runs:
+        (info,) = runs.all()
+    assert info.state is RunState.UNFINISHED
+    assert info.verdicts >= 5
+    partial = folder / "out" / f"certificate-{info.id}.json"
+    assert json.loads(partial.read_text())["interrupted"]
+    assert not (folder / "out" / "certificate.json").exists()
 
     again = gatecert(folder, "certify", "--jobs", "2", "--out", "out")
     assert again.returncode == 0, again.stderr
@@ -53,6 +67,7 @@ def test_ctrl_c_keeps_verdicts_and_leaves_no_process(tmp_path: Path) -> None:
     certificate = json.loads((folder / "out" / "certificate.json").read_text())
     assert not certificate["interrupted"]
     assert certificate["mutants"]["inconclusive"] == 0
+    assert not partial.exists()
 
 
 def _count(database: Path) -> int:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +43,10 @@ def test_softmax():
 
 
 def certificate(folder: Path) -> dict[str, Any]:
-    """What the last run in the folder certified."""
-    found: dict[str, Any] = json.loads((folder / "out" / "certificate.json").read_text())
+    """What the last run in the folder certified, whole or of some operators."""
+    paths = (folder / "out").glob("certificate*.json")
+    last = max(paths, key=lambda path: path.stat().st_mtime_ns)
+    found: dict[str, Any] = json.loads(last.read_text())
     return found
 
 
@@ -90,9 +90,6 @@ def test_a_package_with_an_operation_of_its_own_is_certified(acme: Path) -> None
 def test_an_edited_kernel_is_never_judged_by_old_verdicts(acme: Path) -> None:
     command = ("certify", "--gate", "oracle", "--quick", "--operator", "drop-store-mask")
     assert gatecert(acme, *command, "--out", "out").returncode == ExitCode.MET
-    with closing(sqlite3.connect(acme / "out" / "run.sqlite")) as connection:
-        connection.execute("DELETE FROM meta WHERE name = 'finished'")
-        connection.commit()
     kernels = acme / "acme" / "kernels.py"
     kernels.write_text(kernels.read_text().replace("y = x / tl.sum", "y = 2 * x / tl.sum"))
     done = gatecert(acme, *command, "--out", "out")

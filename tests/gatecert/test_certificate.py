@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gatecert.campaign.records import Run, Status
+from gatecert.campaign.records import LANE_SHOWS, Run, Status
 from gatecert.certificate import Certificate, certify, exit_code, status_of, unmet
 from gatecert.certificate.records import Result, SurvivalReason
-from gatecert.certificate.status import LANE_SHOWS, is_oracle
+from gatecert.certificate.status import is_oracle
 from gatecert.config import Require
 from gatecert.errors import ExitCode
 from gatecert.gates.records import Reason, Verdict
@@ -66,7 +66,9 @@ def test_a_label_that_the_lane_cannot_show_is_not_observable_whatever_happened(
     outcome: str,
 ) -> None:
     said = verdict(ID, outcome)
-    assert status(said, "viable", ObservableBy.RACE, ObservableBy.DEVICE) is Status.NOT_OBSERVABLE
+    assert (
+        status(said, "viable", ObservableBy.FAR_SPAN, ObservableBy.DEVICE) is Status.NOT_OBSERVABLE
+    )
     nothing = mutant(ID, observable_by=())
     assert status_of(nothing, None, said, SHOWS) is Status.NOT_OBSERVABLE
 

@@ -308,3 +308,57 @@ two.cyclic.fn = two.cyclic
 two.wrapped = Handler(two.second)
 """
     assert _run_two(tmp_path, "", after=after) == "20.0 True True"
+
+
+_RUN_LAUNCHER = """
+from gatecert.mutants.overlay import install_overlay, overlay_proof
+path, text = {path!r}, {text!r}
+files = {{path: text.replace("x, y, n", "x, y, n - 1")}}
+install_overlay(files)
+{before}
+import torch
+from acme import kernels
+{after}
+print(kernels.sum_squares(torch.full((2, 70), 2.0)).tolist(), overlay_proof(files))
+"""
+
+
+def _run_launcher(package: Path, *, before: str = "", after: str = "") -> str:
+    path = package / "kernels.py"
+    script = _RUN_LAUNCHER.format(path=str(path), text=path.read_text(), before=before, after=after)
+    result = run_python(script, package.parent)
+    return (result.stdout + result.stderr).strip()
+
+
+def test_a_mutated_launcher_is_imported_and_proven(tmp_path: Path) -> None:
+    package = write_package(tmp_path)
+    assert _run_launcher(package) == "[276.0, 276.0] []"
+
+
+def test_a_launcher_that_was_not_compiled_from_the_text_voids_the_proof(tmp_path: Path) -> None:
+    package = write_package(tmp_path)
+    original = (
+        "names = dict(vars(kernels)); exec(compile(text, path, 'exec'), names);"
+        "kernels.sum_squares = names['sum_squares']"
+    )
+    said = _run_launcher(package, after=original)
+    assert said.endswith(f"['{package / 'kernels.py'}']")
+
+
+def test_a_decorated_launcher_in_a_class_is_proven_by_the_function_beneath(tmp_path: Path) -> None:
+    package = write_package(tmp_path)
+    path = package / "kernels.py"
+    path.write_text(
+        path.read_text()
+        + "\n\nimport functools\n\n\ndef logged(function):\n"
+        + "    @functools.wraps(function)\n    def inner(*args):\n"
+        + "        return function(*args)\n    return inner\n\n\n"
+        + "class Sums:\n    @staticmethod\n    @logged\n    def launch(x):\n"
+        + "        return sum_squares(x)\n"
+    )
+    assert _run_launcher(package).endswith("[]")
+    exchange = (
+        "launch = eval(compile('lambda x: x', path, 'eval'));"
+        "kernels.Sums.launch = staticmethod(launch)"
+    )
+    assert _run_launcher(package, after=exchange).endswith(f"['{path}']")

@@ -10,15 +10,16 @@ import pytest
 
 from gatecert.errors import UsageError
 from gatecert.operators.facts.kernel import KernelSyntax, parse_module
-from gatecert.operators.records import Edit, Example, Operator, Site
+from gatecert.operators.records import Edit, Example, Operator, Site, Target
 from gatecert.operators.registry import (
     all_operators,
     bug_classes,
     catalogue_version,
     get_operator,
 )
+from tests.operators.launchers import sites_in_launcher
 
-HEADER = "import triton\nimport triton.language as tl\n\n\n"
+HEADER = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
 OPERATORS = [pytest.param(operator, id=operator.name) for operator in all_operators()]
 
 
@@ -37,12 +38,12 @@ def edited(text: str, edits: tuple[Edit, ...]) -> str:
 
 
 def planted(operator: Operator, source: str) -> list[tuple[Site, str]]:
-    """Every site of an operator in a kernel, with the mutated kernel's text."""
-    kernel = kernel_syntax(source)
-    return [
-        (site, edited(kernel.module.text, site.edits).removeprefix(HEADER))
-        for site in operator.find(kernel)
-    ]
+    """Every site of an operator in a kernel or launcher, with the mutated text."""
+    if operator.find_in_launcher is None:
+        found = tuple(operator.find(kernel_syntax(source)))
+    else:
+        found = sites_in_launcher(operator, HEADER + source)
+    return [(site, edited(HEADER + source, site.edits).removeprefix(HEADER)) for site in found]
 
 
 def texts(operator: Operator, source: str) -> list[str]:
@@ -99,6 +100,14 @@ def test_names_decide_nothing(operator: Operator) -> None:
 def test_another_alias_of_the_language_changes_nothing(operator: Operator) -> None:
     for example in operator.applies:
         source, *mutants = (text.replace("tl.", "language.") for text in _all(example))
+        if operator.target is Target.LAUNCHER:
+            header = HEADER.replace("as tl", "as language")
+            found = [
+                edited(header + source, site.edits)
+                for site in sites_in_launcher(operator, header + source)
+            ]
+            assert found == [header + mutant for mutant in mutants]
+            continue
         kernel = kernel_syntax("import triton.language as language\n\n\n" + source)
         aliased = KernelSyntax(
             kernel.module, kernel.function, kernel.qualname, frozenset({"language"})
@@ -114,7 +123,7 @@ def _all(example: Example) -> tuple[str, ...]:
 
 
 def _renamed(text: str, original: str) -> str:
-    """The kernel with other names for all that `original` defines: `v0`, `v1`, ..."""
+    """The text with other names for all that `original` defines: `v0`, `v1`, ..."""
     names = {name: f"v{i}" for i, name in enumerate(sorted(_defined(original)))}
     module = parse_module(text)
     edits = []
@@ -122,7 +131,10 @@ def _renamed(text: str, original: str) -> str:
         if not isinstance(node, cst.Name) or node.value not in names:
             continue
         if isinstance(parent, cst.Arg) and parent.keyword is node:
-            continue
+            # A launch names the kernel's parameters; other keywords belong to libraries.
+            call = module.parents[parent]
+            if not (isinstance(call, cst.Call) and isinstance(call.func, cst.Subscript)):
+                continue
         if isinstance(parent, cst.Attribute) and parent.attr is node:
             continue
         start, end = module.inner_span(node)
@@ -145,7 +157,7 @@ def _defined(text: str) -> set[str]:
 
 def test_names_of_operators_are_unique_and_kebab_case() -> None:
     names = [operator.name for operator in all_operators()]
-    assert len(set(names)) == len(names) == 10
+    assert len(set(names)) == len(names) == 28
     assert all(name == name.lower() and " " not in name and "_" not in name for name in names)
 
 

@@ -58,6 +58,10 @@ def test_a_layout_gives_its_strides_and_no_slack(layout: str) -> None:
         "row_padded": (16, 1),
         "offset_base": (9, 1),
         "expanded": (0, 1),
+        "inner_transposed": (1, 4),
+        "spread": (9 * 2203, 2203),
+        "far_rows": (33013, 1),
+        "strided_vectors": (9, 1),
     }
     offsets = {"sliced": 17, "offset_base": 3}
     assert x.shape == (4, 9)
@@ -65,6 +69,23 @@ def test_a_layout_gives_its_strides_and_no_slack(layout: str) -> None:
     assert x.storage_offset() == offsets.get(layout, 0)
     last = x.storage_offset() + sum((n - 1) * s for n, s in zip(x.shape, x.stride(), strict=True))
     assert x.untyped_storage().nbytes() == (last + 1) * x.element_size()
+
+
+@pytest.mark.parametrize(
+    ("layout", "shape", "strides"),
+    [
+        ("transposed", (2, 3, 5), (5, 10, 1)),
+        ("inner_transposed", (2, 3, 5), (15, 1, 3)),
+        ("inner_transposed", (2, 3, 5, 7), (105, 35, 1, 5)),
+        ("spread", (5,), (1,)),
+        ("strided_vectors", (5,), (3,)),
+        ("strided_vectors", (2, 3, 5), (15, 5, 1)),
+    ],
+)
+def test_layouts_of_other_ranks(
+    layout: str, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> None:
+    assert LAYOUTS[layout](shape).strides == strides
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -10,13 +10,13 @@ import torch
 
 from gatecert.errors import EnvironmentFailure, UsageError
 from gatecert.oracle.case import Case
+from gatecert.oracle.cases import cases_for
 from gatecert.oracle.comparators import AllClose, Comparator, Exact, judge
 from gatecert.oracle.contract import contract_violation
 from gatecert.oracle.expectation import ExpectedOutput, expect
 from gatecert.oracle.inputs import make_inputs
 from gatecert.oracle.observation import judge_observation, observe
 from gatecert.oracle.schema import Operation, Scalar, Tensor, operation, tensor
-from gatecert.oracle.strategies import cases_for
 from gatecert.oracle.tolerance import RoundingInterval
 
 

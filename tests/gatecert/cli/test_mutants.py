@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gatecert.campaign.plan import Plan
@@ -97,6 +99,28 @@ def test_show_joins_the_mutant_with_what_the_last_run_said(
     shown = json.loads(capsys.readouterr().out)
     assert shown["mutant"]["id"] == SURVIVOR
     assert shown["survivor"]["reason"] == "tolerated"
+
+
+def test_show_takes_the_newest_certificate_that_knows_the_mutant(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = workspace / "gatecert-out"
+    out.mkdir()
+    whole = typical_run()
+    part = msgspec.structs.replace(whole, gates=("oracle",))
+    elsewhere = msgspec.structs.replace(whole, subjects=whole.subjects[1:])
+    for age_s, name, run in (
+        (300, "certificate.json", whole),
+        (200, "certificate-r2.json", part),
+        (100, "certificate-r3.json", elsewhere),
+    ):
+        (out / name).write_text(render_json(certify(run)))
+        then = (out / name).stat().st_mtime - age_s
+        os.utime(out / name, (then, then))
+    assert main(["show", SURVIVOR]) == 0
+    said = capsys.readouterr().out
+    assert "oracle: survived" in said
+    assert "weak:" not in said
 
 
 @pytest.mark.parametrize(

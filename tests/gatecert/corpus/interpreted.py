@@ -1,9 +1,10 @@
 """Run the subjects of a config against float64 torch in a fresh process; JSON goes to stdout.
 
-Usage: `python interpreted.py GATECERT.TOML`. A subject's rows are {case, excess, dtype, output}:
-`excess` is the worst error over what one rounding of the output, float32 arithmetic and a declared
-lower-precision step allow, so 1.0 is the limit.
-The formulas and layouts are this file's own: they share nothing with the oracle.
+Usage: `python interpreted.py GATECERT.TOML`. A subject's rows are {case, excess, dtype, wanted,
+output}. `excess` is the worst error over what one rounding of the output, float32 arithmetic and
+a declared lower-precision step allow, so 1.0 is the limit; `dtype` is the tested one, `wanted`
+that of the output as it should be, `output` as it is.
+Formulas and layouts share nothing with the oracle.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,109 +24,11 @@ import torch
 
 from gatecert.config import load_config
 from gatecert.subjects import Subject, load_entry
+from tests.gatecert.corpus.formulas import FORMULAS, Formula, Shapes
 
 NAN = float("nan")
 HALF_ULP = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 SMALLEST = {"float32": 2.0**-149, "float16": 2.0**-24, "bfloat16": 2.0**-133}
-EPS = 1e-5
-SLOPE = 0.02
-IGNORED = -100
-
-ROWS = [(1, 1), (2, 7), (5, 127), (4, 128), (3, 129), (2, 389)]
-MATRICES = [(1, 1, 1), (7, 5, 3), (33, 31, 32), (32, 65, 34), (70, 97, 33), (161, 8, 33)]
-HEADS = [(1, 1, 1, 1, 1), (2, 3, 5, 70, 16), (2, 2, 33, 35, 40), (1, 1, 70, 97, 8)]
-
-
-def softmax(x: torch.Tensor) -> torch.Tensor:
-    weights = (x - x.amax(-1, keepdim=True)).exp()
-    return weights / weights.sum(-1, keepdim=True)
-
-
-def layer_norm(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float
-) -> torch.Tensor:
-    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
-    return (x - mean) / (variance + eps).sqrt() * weight + bias
-
-
-def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
-    return x / ((x * x).mean(-1, keepdim=True) + eps).sqrt() * weight
-
-
-def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    return softmax(q @ k.mT / math.sqrt(q.shape[-1])) @ v
-
-
-def attention_causal(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    scores = q @ k.mT / math.sqrt(q.shape[-1])
-    later = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
-    return softmax(scores.masked_fill(later, -math.inf)) @ v
-
-
-def gelu_erf(x: torch.Tensor) -> torch.Tensor:
-    return x * torch.special.ndtr(x)
-
-
-def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
-    return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-
-
-def leaky_relu(x: torch.Tensor, slope: float) -> torch.Tensor:
-    return torch.where(x > 0, x, slope * x)
-
-
-def swiglu(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return a / (1 + torch.exp(-a)) * b
-
-
-def geglu(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return gelu_tanh(a) * b
-
-
-def cross_entropy(logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    kept = target != IGNORED
-    chosen = logits[kept].gather(1, target[kept].unsqueeze(1)).squeeze(1)
-    return (logits[kept].logsumexp(-1) - chosen).mean()
-
-
-REFERENCES: dict[str, Callable[..., torch.Tensor]] = {
-    "softmax": softmax,
-    "layer_norm": layer_norm,
-    "rms_norm": rms_norm,
-    "matmul": torch.matmul,
-    "attention": attention,
-    "attention_causal": attention_causal,
-    "gelu_erf": gelu_erf,
-    "gelu_tanh": gelu_tanh,
-    "leaky_relu": leaky_relu,
-    "swiglu": swiglu,
-    "geglu": geglu,
-    "cross_entropy": cross_entropy,
-}
-
-
-def shapes(operation: str) -> Iterator[tuple[tuple[int, ...], ...]]:
-    """Shapes of the tensor arguments, tiny and tail sizes among them."""
-    if operation == "matmul":
-        yield from (((m, k), (k, n)) for m, k, n in MATRICES)
-    elif operation == "attention":
-        yield from (((b, h, s, d), (b, h, t, d), (b, h, t, d)) for b, h, s, t, d in HEADS)
-    elif operation == "attention_causal":
-        yield from (((b, h, s, d),) * 3 for b, h, s, _, d in HEADS)
-    elif operation in ("swiglu", "geglu"):
-        yield from (((b, n), (b, n)) for b, n in ROWS)
-    elif operation == "cross_entropy":
-        yield from (((b, n), (b,)) for b, n in ROWS)
-    else:
-        vectors = {"layer_norm": 2, "rms_norm": 1}.get(operation, 0)
-        yield from (((b, n), *[(n,)] * vectors) for b, n in ROWS)
-
-
-def targets(rows: int, classes: int, generator: torch.Generator) -> torch.Tensor:
-    """A class for every row; the second row is ignored."""
-    target = torch.randint(classes, (rows,), generator=generator)
-    target[1:2] = IGNORED
-    return target
 
 
 def widen(values: torch.Tensor) -> torch.Tensor:
@@ -137,7 +40,7 @@ def place(values: torch.Tensor, layout: str) -> torch.Tensor:
 
     A vector (weight, bias) becomes every other element of its storage, unless contiguous.
     """
-    if layout == "contiguous":
+    if layout == "contiguous" or (layout == "strided_vectors" and values.ndim > 1):
         return values
     if layout == "expanded" and values.ndim > 1:
         return values[:1].expand_as(values)
@@ -147,6 +50,8 @@ def place(values: torch.Tensor, layout: str) -> torch.Tensor:
         view = torch.full((5 + values.numel(),), NAN, dtype=values.dtype)[5:].view(values.shape)
     elif values.ndim == 1:
         view = torch.full((2 * len(values),), NAN, dtype=values.dtype)[1::2]
+    elif layout == "spread":
+        view = torch.full((7 * values.numel(),), NAN, dtype=values.dtype)[::7].view(values.shape)
     else:
         above, below, left, right = {"row_padded": (0, 0, 0, 9), "sliced": (1, 2, 3, 4)}[layout]
         *batch, rows, cols = values.shape
@@ -158,9 +63,16 @@ def place(values: torch.Tensor, layout: str) -> torch.Tensor:
 
 
 def excess(got: torch.Tensor, want: torch.Tensor, scale: float, declared: float) -> float:
-    """Worst |got - want| over its allowance; inf where one is NaN or shapes differ."""
+    """Worst |got - want| over its allowance; inf for NaN, another shape or another integer.
+
+    Integers that stand for real numbers are at most one half away from them, and a little.
+    """
     if got.shape != want.shape or bool((got.isnan() | want.isnan()).any()):
         return math.inf
+    if not got.is_floating_point() and want.is_floating_point():
+        return float((got.double() - want).abs().max()) / (0.5 + 2.0**-19 * scale)
+    if not got.is_floating_point():
+        return 0.0 if torch.equal(got.double(), want.double()) else math.inf
     dtype = str(got.dtype).removeprefix("torch.")
     allowance = HALF_ULP[dtype] * want.abs() + SMALLEST[dtype] + (2.0**-19 + declared) * scale
     return float(((got.double() - want).abs() / allowance).max())
@@ -169,38 +81,48 @@ def excess(got: torch.Tensor, want: torch.Tensor, scale: float, declared: float)
 def check(subject: Subject) -> Iterator[dict[str, object]]:
     """Every shape in the plain layout, every layout in one tail shape, and -inf values."""
     entry = load_entry(subject)
-    operation = str(subject.operation)
-    reference = REFERENCES[operation]
-    extra = {"layer_norm": [EPS], "rms_norm": [EPS], "leaky_relu": [SLOPE]}.get(operation, [])
+    formula = FORMULAS[str(subject.operation)]
     generator = torch.Generator().manual_seed(0)
-    every_shape = list(shapes(operation))
     for dtype in subject.dtypes:
         declared = 4 * HALF_ULP[dtype] if subject.intermediate == "input" else 0.0
-        plan = [(shape, "contiguous") for shape in every_shape]
-        plan += [(every_shape[-2], layout) for layout in subject.layouts]
-        plan += [(shape, "partly -inf") for shape in every_shape if operation == "softmax"]
-        for shape, layout in plan:
-            inputs = [
-                torch.randn(size, generator=generator).mul_(2).to(getattr(torch, dtype))
-                for size in shape
-            ]
-            if operation == "cross_entropy":
-                inputs[1] = targets(*shape[0], generator)
+        plan = [(shapes, "contiguous") for shapes in formula.shapes]
+        plan += [(formula.shapes[-2], layout) for layout in subject.layouts]
+        if subject.operation == "softmax":
+            plan += [(shapes, "partly -inf") for shapes in formula.shapes]
+        for shapes, layout in plan:
+            inputs = make_inputs(formula, shapes, dtype, generator)
             if layout == "partly -inf":
-                inputs[0][:, : shape[0][1] * 2 // 3] = -math.inf
-                layout = "contiguous"
+                inputs[0][:, : shapes[0][1] * 2 // 3] = -math.inf
+            placed = "contiguous" if layout == "partly -inf" else layout
             inputs = [
-                place(values, layout) if values.is_floating_point() else values for values in inputs
+                place(values, placed) if values.is_floating_point() else values for values in inputs
             ]
-            want = reference(*map(widen, inputs), *extra)
-            got = entry(*inputs, *extra)
-            scale = max(1.0, float(want.abs().max()))
-            yield {
-                "case": f"{dtype} {shape} {layout}",
-                "excess": excess(got, want, scale, declared),
-                "dtype": dtype,
-                "output": str(got.dtype).removeprefix("torch."),
-            }
+            wanted = as_tuple(formula.reference(*map(widen, inputs), *formula.scalars))
+            found = as_tuple(entry(*inputs, *formula.scalars))
+            for kind, want, got in zip(formula.outputs, wanted, found, strict=True):
+                yield {
+                    "case": f"{dtype} {shapes} {layout}",
+                    "excess": excess(got, want, max(1.0, float(want.abs().max())), declared),
+                    "dtype": dtype,
+                    "wanted": dtype if kind == "input" else kind,
+                    "output": str(got.dtype).removeprefix("torch."),
+                }
+
+
+def make_inputs(
+    formula: Formula, shapes: Shapes, dtype: str, generator: torch.Generator
+) -> list[torch.Tensor]:
+    """Normal values twice as large in this dtype, or what the formula makes."""
+    return [
+        formula.makers[place](shapes, generator)
+        if place in formula.makers
+        else torch.randn(shape, generator=generator).mul_(2).to(getattr(torch, dtype))
+        for place, shape in enumerate(shapes)
+    ]
+
+
+def as_tuple(outputs: Any) -> tuple[torch.Tensor, ...]:
+    return tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
 
 
 def environment(**variables: str) -> dict[str, str]:
@@ -228,7 +150,7 @@ def wrong(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         row
         for row in rows
-        if "raised" in row or row["excess"] > 1.0 or row["output"] != row["dtype"]
+        if "raised" in row or row["excess"] > 1.0 or row["output"] != row["wanted"]
     ]
 
 

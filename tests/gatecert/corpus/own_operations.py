@@ -17,9 +17,9 @@ from pathlib import Path
 import torch
 
 from gatecert.config import load_config
+from gatecert.oracle.cases import cases_for
 from gatecert.oracle.inputs import make_inputs
 from gatecert.oracle.operations import resolve_operation
-from gatecert.oracle.strategies import cases_for
 from gatecert.subjects import Subject, load_entry
 from tests.gatecert.corpus.interpreted import HALF_ULP, excess
 
@@ -61,7 +61,8 @@ def check(subject: Subject) -> Iterator[dict[str, object]]:
                     if output.is_floating_point()
                     else float((output != second).sum()) * 2
                 ),
-                "dtype": dtype,
+                "dtype": case.dtype,
+                "wanted": dtype,
                 "output": str(output.dtype).removeprefix("torch."),
             }
 

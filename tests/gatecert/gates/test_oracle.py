@@ -9,9 +9,9 @@ from gatecert.gates.oracle import OracleGate
 from gatecert.gates.records import GateOutcome, Reason, Verdict
 from gatecert.lanes.records import GuardPolicy
 from gatecert.mutants.records import Candidate, CandidateKind
+from gatecert.oracle.cases import cases_for
 from gatecert.oracle.inputs import make_inputs
 from gatecert.oracle.operations import get_operation
-from gatecert.oracle.strategies import cases_for
 from gatecert.subjects import Subject
 from tests.gatecert.gates import wrong_softmaxes
 from tests.gatecert.gates.asking import TESTDATA, UNRUNNABLE, Judge

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import linecache
+
+import msgspec
 import pytest
 import torch
 import triton
@@ -69,7 +72,10 @@ def test_a_record_says_what_the_launcher_asked_for() -> None:
         recorded_kernel[(2, 3)](
             out, x, None, 1, 2**40, 1e-5, True, identity, tl.float16, BLOCK=8, num_warps=8
         )
-    assert launches == [
+    file, line = launches[0].launcher
+    assert file == __file__
+    assert "recorded_kernel[(2, 3)]" in linecache.getline(file, line)
+    assert [msgspec.structs.replace(launch, launcher=("", 0)) for launch in launches] == [
         Launch(
             kernel=f"{__name__}:recorded_kernel",
             grid=(2, 3, 1),

@@ -10,6 +10,7 @@ import torch
 
 from gatecert.errors import UsageError
 from gatecert.oracle.case import Case, parse_case
+from gatecert.oracle.cases import cases_for
 from gatecert.oracle.comparators import judge
 from gatecert.oracle.domain import domain_cases
 from gatecert.oracle.expectation import expect
@@ -19,7 +20,7 @@ from gatecert.oracle.layouts import LAYOUTS
 from gatecert.oracle.operations import get_operation, operations
 from gatecert.oracle.schema import Operation
 from gatecert.oracle.shapes import next_prime, sizes_for
-from gatecert.oracle.strategies import STRATEGIES, cases_for
+from gatecert.oracle.strategies import STRATEGIES
 from gatecert.oracle.tolerance import RoundingInterval
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -60,7 +61,7 @@ def test_certify_uses_every_recipe_of_the_domain_and_every_layout_in_every_dtype
         ]
         assert {case.recipe for case in cases} == set(operation.recipes)
         assert {case.layout for case in cases} == set(layouts)
-        assert 12 <= len(cases) <= 20
+        assert 12 <= len(cases) <= 22
 
 
 @EVERY
@@ -80,7 +81,7 @@ def test_certify_keeps_batches_and_programs_few_but_for_one_case_per_dim(
 ) -> None:
     cases = cases_for(operation, dtypes=DTYPES, blocks=dict.fromkeys(operation.tiled, (16,)))
     open_dims = [dim for dim in operation.dims if dim not in operation.sizes]
-    for case in cases[: -len(open_dims)]:
+    for case in cases[: -len(open_dims) - _has_far_case(operation)]:
         batch = [n for dim, n in case.dims if dim not in (*operation.tiled, *operation.sizes)]
         assert math.prod(batch) <= 6
         assert max(n for dim, n in case.dims if dim in operation.tiled) <= 64
@@ -94,9 +95,11 @@ def test_certify_has_one_long_case_per_tiled_dim_and_one_wide_case_per_batch_dim
     for dim in operation.dims:
         if dim in operation.sizes:
             continue
-        long = 257 if operation.name == "attention_causal" else 1025
+        kept = any(dim in output.named_dims for output in operation.outputs)
+        long = 257 if operation.contraction and kept else 1025
         size = long if dim in operation.tiled else 33
-        (case,) = [case for case in cases if case.sizes[dim] == size and case in cases[-5:]]
+        costly = cases[-len(operation.dims) - 1 :]
+        case = next(case for case in costly if case.sizes[dim] == size)
         assert all(n <= 3 for other, n in case.dims if other not in (dim, *operation.sizes))
 
 
@@ -108,9 +111,41 @@ def test_costly_cases_take_turns_with_the_dtypes_and_the_smallest_head() -> None
 
 def test_an_operation_without_the_usual_recipes_has_its_costly_cases_with_its_own() -> None:
     softmax = replace(get_operation("softmax"), recipes=("ties",))
-    *_, long, wide = cases_for(softmax, dtypes=DTYPES)
+    *_, long, wide, far = cases_for(softmax, dtypes=DTYPES)
     assert (long.recipe, long.sizes["N"]) == ("ties", 1025)
     assert (wide.recipe, wide.sizes["B"]) == ("ties", 33)
+    assert (far.recipe, far.sizes) == ("ties", {"B": 33, "N": 1025})
+
+
+def _has_far_case(operation: Operation) -> bool:
+    """Whether a case is wide and long: not where it would take thousands of programs."""
+    last = cases_for(operation, dtypes=DTYPES)[-1].sizes
+    far = {33, 1025} <= set(last.values())
+    assert far or operation.contraction or len(operation.tensors[0].dims) > 2
+    return far
+
+
+@EVERY
+def test_offsets_leave_16_bits_somewhere(operation: Operation) -> None:
+    """Flat ones in the far case; when spread every strided one, but in a small window."""
+    *_, spread = cases_for(operation, dtypes=("float32",), layouts=("contiguous", "spread"))
+    assert spread.layout == "spread"
+    for tensor in make_inputs(operation, spread).tensors.values():
+        for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
+            exempt = tensor.ndim < 2 or size in (1, 3, 4)
+            assert exempt or (size - 1) * stride >= 2**15
+    if _has_far_case(operation):
+        sizes = cases_for(operation, dtypes=("float32",))[-1].sizes
+        specs = (*operation.tensors, *operation.outputs)
+        assert max(math.prod(spec.shape(sizes)) for spec in specs) > 2**15
+
+
+@EVERY
+def test_spread_tensors_are_small_and_take_no_part_in_the_rotation(operation: Operation) -> None:
+    cases = cases_for(operation, dtypes=DTYPES, layouts=("transposed", "spread"))
+    (spread,) = [case for case in cases if case.layout == "spread"]
+    for tensor in make_inputs(operation, spread).tensors.values():
+        assert tensor.untyped_storage().nbytes() < 64 << 20
 
 
 def test_each_tiled_dim_has_a_tail_apart_from_the_others() -> None:

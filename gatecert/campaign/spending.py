@@ -1,0 +1,66 @@
+"""What judging and comparing cost, in a line each."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+import numpy as np
+
+from gatecert.gates.records import Verdict
+from gatecert.mutants.records import CodeComparison
+
+
+class Spending:
+    """Adds up where the time of judged candidates went. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._candidates = 0
+        self._kernels_s = self._starting_s = self._rest_s = 0.0
+
+    def add(self, verdict: Verdict) -> None:
+        """A verdict that was just given, not one that was remembered."""
+        with self._lock:
+            self._candidates += 1
+            self._kernels_s += verdict.spent.kernels_s
+            self._starting_s += max(0.0, verdict.duration_s - verdict.spent.gate_s)
+            self._rest_s += verdict.spent.gate_s - verdict.spent.kernels_s
+
+    def line(self, wall_s: float) -> str:
+        """`judged 2,660 candidates, 6.2 a second; of their time 71% went into ...`."""
+        total_s = self._kernels_s + self._starting_s + self._rest_s
+        if not self._candidates or not total_s or not wall_s:
+            return "judged nothing that was not known"
+        shares = ", ".join(
+            f"{seconds / total_s:.0%} {what}"
+            for what, seconds in (
+                ("in the interpreter", self._kernels_s),
+                ("starting processes", self._starting_s),
+                ("importing, copying and comparing", self._rest_s),
+            )
+        )
+        each = self._candidates / wall_s
+        return f"judged {self._candidates:,} candidates, {each:.1f} a second: {shares}"
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Process seconds by what they went into."""
+        return {
+            "processes: kernels": round(self._kernels_s, 3),
+            "processes: starting": round(self._starting_s, 3),
+            "processes: the rest": round(self._rest_s, 3),
+        }
+
+
+def comparing_line(comparisons: Iterable[CodeComparison]) -> str:
+    """`compared 2,901 mutants: median 48 ms, p90 71 ms per mutant and signature on a core`."""
+    fresh = [said for said in comparisons if said.signatures_compiled and said.cpu_s]
+    if not fresh:
+        return "compared nothing that was not known"
+    each_ms = np.array([1e3 * said.cpu_s / said.signatures_compiled for said in fresh])
+    median, p90 = np.percentile(each_ms, [50, 90])
+    return (
+        f"compared the code of {len(fresh):,} mutants: median {median:.0f} ms, "
+        f"p90 {p90:.0f} ms per mutant and signature on a core"
+    )

@@ -1,0 +1,67 @@
+"""`gatecert report`: a stored run rendered again; nothing is run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gatecert.cli import options
+
+if TYPE_CHECKING:
+    from gatecert.store import Runs
+
+
+@click.command("report")
+@click.argument("run_id", metavar="[RUN]", required=False)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["terminal", "markdown", "json"]),
+    default="terminal",
+    show_default=True,
+    help="What to print on stdout.",
+)
+@options.out_option
+@options.json_option
+def command(run_id: str | None, form: str, out: Path, as_json: bool) -> int:
+    """Print the report of a stored RUN (`gatecert runs list`), by default of the latest one.
+
+    An unfinished run is reported as far as it got. The exit code says whether there was
+    something to print, not how the gate fared.
+    """
+    from gatecert.certificate import certify
+    from gatecert.cli.results import print_certificate
+    from gatecert.cli.setup import say
+    from gatecert.errors import UsageError
+    from gatecert.reports.markdown import render_markdown
+    from gatecert.store import open_runs
+    from gatecert.store.records import RunState
+    from gatecert.store.runs import as_run
+
+    with open_runs(out) as runs:
+        info = runs.get(run_id or _latest(runs))
+        if info.scope.command == "controls":
+            raise UsageError(
+                f"run {info.id} is of `gatecert {info.scope}`; controls*.json in {out} holds it"
+            )
+        stored = runs.load(info.id)
+    if info.state is not RunState.FINISHED:
+        done, tasks = len(stored.verdicts), len(stored.tasks.mine)
+        say(f"run {info.id} is {info.state.value}: {done} of {tasks} verdicts, partial figures")
+    certificate = certify(as_run(stored))
+    if form == "markdown" and not as_json:
+        click.echo(render_markdown(certificate), nl=False)
+    else:
+        print_certificate(certificate, as_json or form == "json")
+    return 0
+
+
+def _latest(runs: Runs) -> str:
+    from gatecert.errors import UsageError
+
+    found = [info.id for info in runs.all() if info.scope.command != "controls"]
+    if not found:
+        raise UsageError(f"{runs.path}: it holds no run of certify")
+    return found[-1]

@@ -1,0 +1,127 @@
+"""Content keys: equal keys mean that nothing that can change the answer has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import platform
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import gatecert
+from gatecert.sandbox.protocol import ShardRequest, Task
+
+_NEVER_IN_THE_SANDBOX = frozenset({"certificate", "cli", "corpus", "reports", "store"})
+"""Parts of gatecert that no judging or compiling process imports. The corpus is code under
+test: its files are hashed by the subjects that import them."""
+_NOT_CODE = frozenset({"__pycache__", "node_modules", "build", "dist"})
+_NOT_INPUT = frozenset({".html", ".log", ".md", ".pyc", ".rst", ".xml"})
+"""What tests leave behind and people write; a change of it alone re-runs nothing."""
+_LARGE_BYTES = 4 << 20
+
+
+def verdict_key(request: ShardRequest, task: Task, fingerprint: str) -> str:
+    """Hash of all that a task's verdict depends on. Time limits do not belong to it: a verdict
+    that came in time is none of theirs, and one that did not is not kept."""
+    return _hash(
+        fingerprint,
+        request.subject,
+        next(ref for ref in request.gates if ref.name == task.gate),
+        request.seed,
+        request.quick,
+        request.overlay,
+        sorted(request.signatures),
+        request.limits.memory_bytes,
+        task.stop_at_first,
+        task.observe,
+        task.candidate.id,
+        task.candidate.kind,
+        task.candidate.files,
+    )
+
+
+def content_key(*parts: Any) -> str:
+    """Hash of any records."""
+    return _hash(*parts)
+
+
+def fingerprint(roots: Iterable[Path] = (), *, but: Path | None = None) -> str:
+    """Hash of gatecert's own code, the installed libraries, and all files below `roots`.
+
+    `roots` are for gates that may read anything there; hidden files, caches, logs and prose are
+    left out, and so is the folder `but`, where results go. Of large files size and time of
+    change stand for the content.
+    """
+    digest = hashlib.sha256()
+    for part in (sys.version, platform.system(), platform.machine(), *_libraries(), *_switches()):
+        digest.update(part.encode() + b"\0")
+    package = Path(gatecert.__file__).parent
+    for path in _files(package, set(_NEVER_IN_THE_SANDBOX), None):
+        if path.suffix in {".py", ".toml"}:
+            _add(digest, path, package)
+    for root in roots:
+        for path in _files(root, set(), but and but.resolve()):
+            if path.suffix not in _NOT_INPUT:
+                _add(digest, path, root)
+    return digest.hexdigest()
+
+
+def _hash(*parts: Any) -> str:
+    body = msgspec.msgpack.encode(parts, order="deterministic")
+    return hashlib.sha256(body).hexdigest()
+
+
+def _libraries() -> list[str]:
+    """Every installed distribution but gatecert, whose code is hashed itself."""
+    found = {
+        f"{distribution.name}={distribution.version}"
+        for distribution in importlib.metadata.distributions()
+    }
+    return sorted(name for name in found if not name.startswith("gatecert="))
+
+
+def _switches() -> list[str]:
+    """Environment variables by which Triton and torch change what they do, places aside."""
+    return sorted(
+        f"{name}={value}"
+        for name, value in os.environ.items()
+        if name.startswith(("TRITON_", "TORCH_")) and not name.endswith(("_DIR", "_PATH", "_HOME"))
+    )
+
+
+def _files(root: Path, ignored: set[str], but: Path | None) -> Iterator[Path]:
+    """Files below a folder in a fixed order. Links are followed: a checkout has its packages
+    behind some."""
+    seen = {root.resolve()}
+    for folder, folders, names in os.walk(root, followlinks=True):
+        here = Path(folder)
+        top = here == root
+        kept = sorted(
+            name
+            for name in folders
+            if not name.startswith(".")
+            and name not in _NOT_CODE
+            and not (top and name in ignored)
+            and (here / name).resolve() != but
+            and not (here / name / "pyvenv.cfg").exists()
+        )
+        # A link to a folder above would be walked for ever.
+        folders[:] = [name for name in kept if (here / name).resolve() not in seen]
+        seen.update((here / name).resolve() for name in folders)
+        yield from (here / name for name in sorted(names) if not name.startswith("."))
+
+
+def _add(digest: Any, path: Path, root: Path) -> None:
+    if not path.is_file():
+        return
+    digest.update(str(path.relative_to(root)).encode() + b"\0")
+    status = path.stat()
+    if status.st_size > _LARGE_BYTES:
+        digest.update(f"{status.st_size} {status.st_mtime_ns}".encode())
+    else:
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
