@@ -26,7 +26,16 @@ def main(path: str) -> None:
     certificate: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
     scored = _scored(certificate["mutants"])
     by_operator = {k: _scored(g["mutants"]) for k, g in certificate["by_operator"].items()}
-    _hold(f"at least 200 scored mutants: {scored}", scored >= 200)
+    counts = certificate["mutants"]
+    planted = sum(counts.values())
+    unviable = counts["unviable"] / planted
+    viable = planted - counts["unviable"] - counts["equivalent"] - counts["duplicate"]
+    _hold(f"at least 1,000 viable mutants: {viable}", viable >= 1000)
+    _hold(f"under 5% of planted mutants unviable: {unviable:.2%}", unviable < 0.05)
+    _hold("at least 24 subjects", len(certificate["by_subject"]) >= 24)
+    _hold("at least 25 operators", len(certificate["by_operator"]) >= 25)
+    rate = certificate["kill_rate"]["value"]
+    _hold(f"at least 97% of observable mutants killed: {rate:.2%}", rate >= 0.97)
     largest = max(by_operator.values()) / scored
     _hold(f"at most 40% from one operator: {largest:.0%}", largest <= 0.4)
     for name, group in certificate["by_subject"].items():

@@ -110,6 +110,11 @@ class CorrectedBuilder(InterpreterBuilder):  # type: ignore[misc]
     def create_atomic_poll(self, *args: Any) -> Any:
         raise LaneRefusal("a program waits for another one; the interpreter lane runs one by one")
 
+    # constants
+
+    def get_bf16(self, value: Any) -> Any:
+        return TensorHandle(np.array([value], numpy_dtype(tl.bfloat16)), tl.bfloat16)
+
     # casts
 
     def cast_impl(self, src: Any, dst_type: Any) -> Any:

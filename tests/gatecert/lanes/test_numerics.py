@@ -47,6 +47,12 @@ def binary_kernel(out, x, y, OPERATION: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def constant_kernel(out, TYPE: tl.constexpr, BLOCK: tl.constexpr):
+    lanes = tl.arange(0, BLOCK)
+    tl.store(out + lanes, tl.full([BLOCK], 1.0, TYPE) * 0.1 + tl.full([], 3.0, TYPE))
+
+
+@triton.jit
 def compare_kernel(out, x, y, BLOCK: tl.constexpr):
     lanes = tl.arange(0, BLOCK)
     a, b = tl.load(x + lanes), tl.load(y + lanes)
@@ -477,3 +483,13 @@ def test_a_type_without_an_exact_counterpart_is_refused() -> None:
     assert numpy_dtype(tl.bfloat16) == np.dtype(ml_dtypes.bfloat16)
     with pytest.raises(LaneRefusal, match="fp8e4b15"):
         numpy_dtype(tl.float8e4b15)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@inside_lane
+def test_constants_have_the_type_that_the_kernel_says(dtype: torch.dtype) -> None:
+    out = torch.zeros(4, dtype=dtype)
+    names = {torch.float32: tl.float32, torch.float16: tl.float16, torch.bfloat16: tl.bfloat16}
+    constant_kernel[(1,)](out, TYPE=names[dtype], BLOCK=4)
+    expected = torch.tensor(0.1, dtype=dtype) + torch.tensor(3.0, dtype=dtype)
+    assert out.equal(expected.expand(4))
