@@ -44,7 +44,7 @@ def place(values: torch.Tensor, layout: str) -> torch.Tensor:
         return values
     if layout == "expanded" and values.ndim > 1:
         return values[:1].expand_as(values)
-    if layout == "transposed" and values.ndim > 1:
+    if layout in ("transposed", "inner_transposed") and values.ndim > 1:
         return values.mT.contiguous().mT
     if layout == "offset_base":
         view = torch.full((5 + values.numel(),), NAN, dtype=values.dtype)[5:].view(values.shape)
@@ -53,7 +53,8 @@ def place(values: torch.Tensor, layout: str) -> torch.Tensor:
     elif layout == "spread":
         view = torch.full((7 * values.numel(),), NAN, dtype=values.dtype)[::7].view(values.shape)
     else:
-        above, below, left, right = {"row_padded": (0, 0, 0, 9), "sliced": (1, 2, 3, 4)}[layout]
+        margins = {"row_padded": (0, 0, 0, 9), "far_rows": (0, 0, 0, 4001), "sliced": (1, 2, 3, 4)}
+        above, below, left, right = margins[layout]
         *batch, rows, cols = values.shape
         storage = torch.full(
             (*batch, above + rows + below, left + cols + right), NAN, dtype=values.dtype
