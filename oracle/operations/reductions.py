@@ -60,7 +60,7 @@ def _first_of_the_largest(x: torch.Tensor) -> torch.Tensor:
 )
 def argmax(x: Rows) -> Index:
     """Place of the largest value of each row; of equal ones the first."""
-    return torch.from_numpy(x.numpy().argmax(axis=1))
+    return torch.from_numpy(x.double().numpy().argmax(axis=1))
 
 
 def _from_the_end(x: torch.Tensor, reverse: int) -> torch.Tensor:
