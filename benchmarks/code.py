@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 import triton
 
+from gatecert.campaign.code import compare_at_depth
 from gatecert.campaign.plan import PlannedSubject
 from gatecert.campaign.progress import Silent
 from gatecert.campaign.run import plan_campaign
 from gatecert.campaign.supervise import server_pool
 from gatecert.cli.setup import make_plan
 from gatecert.config import CORPUS_CONFIG, load_config
-from gatecert.mutants.compile import compare_code
 from gatecert.mutants.compile_pool import compile_pool
 from gatecert.mutants.records import CodeComparison, CodeDepth
 
@@ -70,20 +70,12 @@ def main() -> None:
 
 
 def _compare(
-    planned: Iterable[PlannedSubject], depth: CodeDepth, jobs: int
+    planned: Sequence[PlannedSubject], depth: CodeDepth, jobs: int
 ) -> Iterable[CodeComparison]:
     with tempfile.TemporaryDirectory() as codes, compile_pool(jobs, Path(codes)) as pool:
-        for subject in planned:
-            yield from compare_code(
-                subject.run.mutants,
-                pool,
-                kernels=subject.run.kernels,
-                texts=subject.texts,
-                signatures=subject.signatures,
-                import_paths=subject.run.subject.import_paths,
-                preload=subject.preload,
-                depth=depth,
-            )
+        work = {subject.run.subject.name: subject.run.mutants for subject in planned}
+        for said in compare_at_depth(planned, work, pool, depth, Silent()).values():
+            yield from said.values()
 
 
 def _summary(comparisons: Sequence[CodeComparison]) -> dict[str, Any]:

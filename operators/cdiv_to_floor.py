@@ -27,7 +27,7 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
 
     Only a size that is no multiple of the divisor shows the last, partial block missing.
     """
-    addresses = Addresses(analysis(kernel))
+    addresses = analysis(kernel).addresses
     flow = addresses.flow
     for division in ceiling_divisions(flow):
         if not flow.sinks(division.node) & _COUNTS:

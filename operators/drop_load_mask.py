@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gatecert.operators.facts.analysis import analysis
 from gatecert.operators.facts.kernel import KernelSyntax
-from gatecert.operators.facts.memory import Memory, buffer_name, mask_terms
+from gatecert.operators.facts.memory import buffer_name, mask_terms
 from gatecert.operators.facts.values import AccessKind, Change, ChangeKind
 from gatecert.operators.records import Example, Operator, Site
 
@@ -16,7 +17,7 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
     Lanes past a bound then read memory past the end (bounds) unless the address was wrapped or
     clamped; an output differs where what they read meets real lanes or is stored.
     """
-    memory = Memory(kernel)
+    memory = analysis(kernel).memory
     for access in memory.accesses(AccessKind.LOAD):
         edits = memory.drop_arguments(access, "mask", "other")
         if not edits or not mask_terms(access):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gatecert.operators.facts.analysis import analysis
 from gatecert.operators.facts.kernel import KernelSyntax
-from gatecert.operators.facts.memory import Memory, buffer_name, mask_terms
+from gatecert.operators.facts.memory import buffer_name, mask_terms
 from gatecert.operators.facts.values import AccessKind, Change, ChangeKind
 from gatecert.operators.records import Example, Operator, Site
 
@@ -17,7 +18,7 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
     buffer depends on the order of programs and is not counted on, unless the neighbours are rows
     of the same program that an earlier turn of its loop has written (values).
     """
-    memory = Memory(kernel)
+    memory = analysis(kernel).memory
     for access in memory.accesses(AccessKind.STORE, AccessKind.ATOMIC):
         edits = memory.drop_arguments(access, "mask")
         if not edits or not mask_terms(access):

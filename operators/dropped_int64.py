@@ -18,7 +18,7 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
     the same products, so that they wrap at 2^15: negative offsets first, then a second time
     the elements at the start.
     """
-    addresses = Addresses(analysis(kernel))
+    addresses = analysis(kernel).addresses
     for promotion in promotions(addresses):
         products = "`, `".join(addresses.flow.source(p) for p in promotion.products)
         yield Site(

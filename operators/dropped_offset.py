@@ -32,7 +32,7 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
     Offsets are not negative, so no address leaves its buffer and values show it; bounds do
     where something is subtracted afterwards and no mask says how far.
     """
-    addresses = Addresses(analysis(kernel))
+    addresses = analysis(kernel).addresses
     flow = addresses.flow
     for node in flow.expressions():
         if not addresses.uses(node) and not flow.call_name(node).startswith("descriptor_"):

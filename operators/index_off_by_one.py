@@ -30,7 +30,7 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
     Any input with differing elements shows a shift in values, and the lane at the far end leaves
     the buffer.
     """
-    sites = _sites(Addresses(analysis(kernel)))
+    sites = _sites(analysis(kernel).addresses)
     yield from sorted(sites, key=lambda site: (site.edits[0].start, site.variant != "up"))
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
+from gatecert.operators.facts.analysis import analysis
 from gatecert.operators.facts.bounds import Bound, bounds
 from gatecert.operators.facts.elements import FALSE, TRUE
 from gatecert.operators.facts.kernel import KernelSyntax
-from gatecert.operators.facts.memory import Memory
 from gatecert.operators.facts.values import Change, ChangeKind
 from gatecert.operators.records import Edit, Example, Operator, Site
 
@@ -23,7 +23,7 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
     far as that lane gets. Too narrow loses the last real lane: values on any input, unless what
     is lost was never used. A named mask is changed where it is defined, for all its uses.
     """
-    memory = Memory(kernel)
+    memory = analysis(kernel).memory
     for bound in bounds(memory):
         for variant, truth, edits in (
             ("too-wide", FALSE, _wider(kernel, bound)),

@@ -22,7 +22,7 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
     `%` of an index vector without its `//` wraps the vector around and takes nothing apart.
     Bounds show a wrong index unless a mask is made from it.
     """
-    addresses = Addresses(analysis(kernel))
+    addresses = analysis(kernel).addresses
     for node in addresses.flow.expressions():
         if isinstance(node, cst.BinaryOperation) and _takes_apart(addresses, node):
             yield _exchanged(addresses, node)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
+from gatecert.operators.facts.analysis import analysis
 from gatecert.operators.facts.dataflow import analyse
 from gatecert.operators.facts.datatypes import is_float
 from gatecert.operators.facts.edits import replace
@@ -26,7 +27,7 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
     wherever it gets to an output, and values show it where zero, which most backends read,
     would change one.
     """
-    memory = Memory(kernel)
+    memory = analysis(kernel).memory
     for access in memory.accesses(AccessKind.LOAD, AccessKind.SELECT):
         pad, value = access.argument(access.pad_name), access.values.get(access.pad_name)
         if pad is None or value is None or value.placed or isinstance(value.before, Lane):

@@ -22,7 +22,7 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
     `-everywhere`. An innermost stride is 1 in a contiguous tensor, so only strided views show
     that it is gone. Where the right stride may be the smaller one, addresses leave the buffer.
     """
-    addresses = Addresses(analysis(kernel))
+    addresses = analysis(kernel).addresses
     found = strides(addresses)
     sites = [
         site

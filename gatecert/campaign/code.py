@@ -23,7 +23,7 @@ def compare_all(
     work = {subject.run.subject.name: subject.run.mutants for subject in planned}
     progress.stage("compile and compare code", sum(map(len, work.values())))
     with compile_pool(jobs, codes) as pool:
-        return _compare(planned, work, pool, CodeDepth.OPTIMISED_IR, progress)
+        return compare_at_depth(planned, work, pool, CodeDepth.OPTIMISED_IR, progress)
 
 
 def compare_survivors(
@@ -56,7 +56,7 @@ def compare_survivors(
         return merged
     progress.stage("compare survivors' machine code", total)
     with compile_pool(min(jobs, total), codes) as pool:
-        deeper = _compare(planned, work, pool, CodeDepth.MACHINE_CODE, progress)
+        deeper = compare_at_depth(planned, work, pool, CodeDepth.MACHINE_CODE, progress)
     for name, said in deeper.items():
         merged[name].update(
             (mutant, one) for mutant, one in said.items() if one.verdict is not CodeVerdict.UNKNOWN
@@ -78,13 +78,14 @@ def _survivors(
             yield mutant
 
 
-def _compare(
+def compare_at_depth(
     planned: Iterable[PlannedSubject],
     work: Mapping[str, Sequence[Mutant]],
     pool: CompilePool,
     depth: CodeDepth,
     progress: Progress,
 ) -> dict[str, dict[str, CodeComparison]]:
+    """The mutants of `work`, by subject, compared at one depth; by subject and mutant."""
     found = {}
     for subject in planned:
         said = compare_code(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from gatecert.operators.facts.analysis import Analysis
 from gatecert.operators.facts.cancellation import Factor
 from gatecert.operators.facts.changes import SHIFTED
 from gatecert.operators.facts.dataflow import Dataflow, ParameterKind
@@ -15,6 +15,9 @@ from gatecert.operators.facts.definitions import Definition, DefinitionKind
 from gatecert.operators.facts.language import Role
 from gatecert.operators.facts.shapes import Kind, Typing
 from gatecert.operators.records import ObservableBy, Reveal
+
+if TYPE_CHECKING:
+    from gatecert.operators.facts.analysis import Analysis
 
 _LOADS = frozenset({"load", "descriptor_load"})
 _LOCKS = frozenset({"atomic_cas", "atomic_xchg"})

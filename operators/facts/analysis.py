@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
+from gatecert.operators.facts.addresses import Addresses
 from gatecert.operators.facts.cancellation import Cancellation
 from gatecert.operators.facts.dataflow import Dataflow, analyse
 from gatecert.operators.facts.kernel import KernelSyntax
@@ -29,6 +30,11 @@ class Analysis:
     def memory(self) -> Memory:
         """Loads, stores and their masks."""
         return Memory(self.flow.kernel)
+
+    @functools.cached_property
+    def addresses(self) -> Addresses:
+        """What addresses are made from."""
+        return Addresses(self)
 
     @functools.cached_property
     def integers(self) -> Polynomials:

@@ -69,11 +69,6 @@ def take_turns(
     with_context = contextvars.copy_context()
     while batch := tuple(itertools.islice(waiting, _RESIDENT)):
         rotation.run(batch, run, with_context)
-    announce(_nothing)
-
-
-def _nothing() -> None:
-    pass
 
 
 class _Ended(BaseException):
