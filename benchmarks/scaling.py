@@ -3,7 +3,7 @@
 Prints each pair and writes benchmarks/data/scaling.json after it, so that a stopped measurement
 goes on. The run part is the stage `judge` of `certify`, gates prepared and processes forked in it.
 
-    python benchmarks/scaling.py [--pairs 5] [--subject NAME ...]
+    python benchmarks/scaling.py [--pairs 5] [--subject NAME ...] [--machine WORDS]
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 OUTPUT = Path(__file__).parent / "data" / "scaling.json"
-SUBJECTS = ("softmax_online", "layer_norm_looped", "matmul_grouped", "attention_causal")
+SUBJECTS = ("leaky_relu", "silu", "dequantize_int8", "embedding", "dropout", "swiglu")
 
 
 def main() -> None:
@@ -26,18 +26,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--subject", action="append", default=[])
+    parser.add_argument("--machine", default="", help="what it runs on, for the record")
     options = parser.parse_args()
     subjects = tuple(options.subject) or SUBJECTS
     pairs: list[dict[str, float]] = []
     if OUTPUT.exists():
         known = json.loads(OUTPUT.read_text(encoding="utf-8"))
-        pairs = known["pairs"] if tuple(known["subjects"]) == subjects else []
+        same = tuple(known["subjects"]) == subjects and known["machine"] == options.machine
+        pairs = known["pairs"] if same else []
     while len(pairs) < options.pairs:
         one, two = (_judge_s(subjects, jobs) for jobs in (1, 2))
         pairs.append({"one_job_s": one, "two_jobs_s": two, "ratio": round(one / two, 3)})
         print(json.dumps(pairs[-1]), flush=True)
         record = {
             "subjects": subjects,
+            "machine": options.machine,
             "python": platform.python_version(),
             "pairs": pairs,
             "n": len(pairs),
