@@ -17,6 +17,7 @@ from gatecert.errors import EnvironmentFailure, UsageError
 from gatecert.gates.execution import Execution, execute, no_verdict, worst_element
 from gatecert.gates.preset_data import PresetData, cases_of, load_presets
 from gatecert.gates.records import GateOutcome, Reason, Verdict
+from gatecert.lanes import interpreter
 from gatecert.lanes.records import GuardPolicy
 from gatecert.mutants.records import Candidate
 from gatecert.oracle.case import Case
@@ -107,7 +108,9 @@ class PreparedPreset:
             return replace(verdict, outcome=GateOutcome.ERROR, detail=said)
         bits = hashlib.sha256()
         for done, trial in enumerate(self.trials, start=1):
-            run = execute(entry, trial.inputs, GuardPolicy.LENIENT, self.operation.in_place)
+            # Not poisoned, as the checker itself does not, but the same in every run.
+            with interpreter.repeatable_memory():
+                run = execute(entry, trial.inputs, GuardPolicy.LENIENT, self.operation.in_place)
             bits.update(run.bits.encode())
             verdict = replace(
                 verdict,

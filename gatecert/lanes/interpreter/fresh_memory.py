@@ -1,0 +1,58 @@
+"""What memory that nobody initialised holds, where a run must be repeatable.
+
+The heap's leftovers differ from process to process, and with them what a gate without poison
+says of an output left unwritten. Here they are plausible values instead, the same in every run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch.overrides import TorchFunctionMode
+
+_PERIOD = 1021
+"""A prime, so that leftovers do not line up with rows or blocks."""
+_LEFTOVERS = np.random.default_rng(0).uniform(-3.0, 3.0, _PERIOD)
+_MAKERS = frozenset(
+    {
+        torch.empty,
+        torch.empty_like,
+        torch.empty_strided,
+        torch.empty_permuted,
+        torch.Tensor.new_empty,
+        torch.Tensor.new_empty_strided,
+    }
+)
+
+
+@contextlib.contextmanager
+def repeatable_memory() -> Iterator[None]:
+    """Tensors that torch makes without initialising them hold finite values of both signs."""
+    with _Filled():
+        yield
+
+
+class _Filled(TorchFunctionMode):
+    """Fills what torch's makers of uninitialised tensors give."""
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func in _MAKERS and result.device.type == "cpu":
+            _fill(result)
+        return result
+
+
+def _fill(tensor: torch.Tensor) -> None:
+    values = torch.from_numpy(np.resize(_LEFTOVERS, tensor.numel()))
+    # The storage may be larger than the view; what a gate can see of it is filled.
+    tensor.copy_(values.view(tensor.shape))
