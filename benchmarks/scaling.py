@@ -32,7 +32,7 @@ def main() -> None:
     pairs: list[dict[str, float]] = []
     if OUTPUT.exists():
         known = json.loads(OUTPUT.read_text(encoding="utf-8"))
-        same = tuple(known["subjects"]) == subjects and known["machine"] == options.machine
+        same = tuple(known["subjects"]) == subjects and known.get("machine") == options.machine
         pairs = known["pairs"] if same else []
     while len(pairs) < options.pairs:
         one, two = (_judge_s(subjects, jobs) for jobs in (1, 2))
