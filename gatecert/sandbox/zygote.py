@@ -6,7 +6,9 @@ thread and never runs a torch operation itself, so that its forks are safe.
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib
 import os
 import sys
 import time
@@ -53,6 +55,11 @@ def _warm_up() -> None:
     interpreter.activate()
     import gatecert.gates.registry
     import gatecert.sandbox.server  # noqa: F401
+
+    # Triton imports it to describe the first argument of the first launch: a third of the time
+    # of a child that launches little.
+    with contextlib.suppress(ImportError):
+        importlib.import_module("triton.experimental.gluon")
 
     gc.collect()
     gc.freeze()
