@@ -107,7 +107,8 @@ class Candidate(msgspec.Struct, frozen=True):
     """Code for a gate to judge: an overlay of module texts over the user's tree.
 
     `files` maps a real path to the whole text that takes its place on import; it is empty
-    for the original.
+    for the original. `kernels` are those that can show the change, as `module:qualname`: the
+    mutated one, or all that the mutated launcher launches; empty means any.
     """
 
     id: str
@@ -116,6 +117,7 @@ class Candidate(msgspec.Struct, frozen=True):
     files: dict[str, str] = {}
     detail: str = ""
     diff: str = ""
+    kernels: tuple[str, ...] = ()
 
 
 def original(subject: str) -> Candidate:

@@ -6,6 +6,7 @@ import enum
 
 import msgspec
 
+from gatecert.gates.evidence import Evidence
 from gatecert.lanes.records import Finding
 
 
@@ -104,3 +105,5 @@ class Verdict(msgspec.Struct, frozen=True):
     spent: Spent = Spent()
     signal: int = 0
     """What the process died of, where it did."""
+    evidence: Evidence | None = None
+    """What an external gate did while it judged: on the original and on adversaries."""
