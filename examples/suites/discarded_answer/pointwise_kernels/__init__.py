@@ -1,0 +1,1 @@
+"""Element-wise kernels in Triton."""

@@ -1,0 +1,1 @@
+"""Activations by the hyperbolic tangent, in Triton."""

@@ -1,0 +1,1 @@
+"""Kernels whose outputs come from a pool."""

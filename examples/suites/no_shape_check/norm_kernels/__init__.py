@@ -1,0 +1,1 @@
+"""Normalisations in Triton."""

@@ -1,0 +1,1 @@
+"""A matrix product in Triton."""

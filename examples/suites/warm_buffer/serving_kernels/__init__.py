@@ -1,0 +1,1 @@
+"""Kernels of a server, which write where they are told to."""

@@ -1,0 +1,1 @@
+"""Statistics of rows in Triton."""
