@@ -26,6 +26,7 @@ test: lint
 
 docs: $(VENV)/.installed  ## write what is generated under docs/
 	$(BIN)/gatecert operators --markdown > docs/operators.md
+	$(BIN)/gatecert init --schema > docs/gatecert.schema.json
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

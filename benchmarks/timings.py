@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 COMPARING = ("compile", "compile survivors")
 """Stages that compare code; the run is timed without them."""
@@ -25,23 +26,33 @@ def main() -> None:
     certificate = json.loads(options.certificate.read_text(encoding="utf-8"))
     timings = certificate["timings_s"]
     comparing_s = sum(timings[stage] for stage in COMPARING)
-    gates = [certificate["gate"], *(score["gate"] for score in certificate["beside"])]
-    candidates = len(certificate["results"])
+    scores = [certificate, *certificate["beside"]]
+    judged = sum(_judged(certificate["results"], score) for score in scores)
     record = {
         "machine": options.machine,
         "environment": certificate["environment"],
         "subjects": len(certificate["subjects"]),
-        "gates": gates,
-        "mutants": candidates,
+        "gates": [score["gate"] for score in scores],
+        "mutants": len(certificate["results"]),
+        "candidates_judged": judged,
         "total_s": timings["total"],
         "comparing_code_s": round(comparing_s, 3),
         "without_comparing_s": round(timings["total"] - comparing_s, 3),
-        "mutants_per_second": round(candidates / timings["judge"], 2),
+        "judged_per_second": round(judged / timings["judge"], 2),
         "timings_s": timings,
     }
     text = json.dumps(record, indent=2) + "\n"
     options.output.write_text(text, encoding="utf-8")
     print(text, end="")
+
+
+def _judged(results: dict[str, Any], score: dict[str, Any]) -> int:
+    """Candidates of all kinds that a gate ran on; results of mutants that were not run are none."""
+    ran = {"killed", "survived", "crashed", "timeout", "inconclusive"}
+    mutants = sum(
+        score["gate"] in said and said[score["gate"]]["status"] in ran for said in results.values()
+    )
+    return int(mutants + score["controls"]["runs"] + score["adversaries"]["total"])
 
 
 if __name__ == "__main__":

@@ -15,7 +15,9 @@ import msgspec
 
 from gatecert.errors import UsageError
 from gatecert.gates.config import GateConfig
-from gatecert.subjects import DTYPES, Subject
+from gatecert.mutants.suppression import IGNORE_FILE, Entry, parse_ignore_file
+from gatecert.profiles import Profile, get_profile
+from gatecert.subjects import DTYPES, LAYOUT_NAMES, Subject
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -30,30 +32,56 @@ class SubjectTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[subject.NAME]`: the contract of one entry point."""
 
     entry: str
+    """What is called, as `package.module:function`."""
     operation: str | None = None
+    """A built-in operation, or `module:attribute` of one of your own; without one only external
+    gates judge the subject."""
     dtypes: tuple[str, ...] = ("float32",)
+    """The floating-point formats of the contract, whether or not the tests run them."""
     layouts: tuple[str, ...] = ("contiguous",)
+    """The memory layouts of the contract."""
     kernels: tuple[str, ...] = ()
+    """Mutate these kernels only, of all that the entry launches."""
     blocks: dict[str, tuple[int, ...]] = {}
+    """Block sizes by dim, where launches do not show them."""
     dims: dict[str, tuple[int, ...]] = {}
+    """Sizes of your own by dim, which the oracle adds to its own choice."""
     intermediate: str | None = None
+    """A step in lower precision than float32: its dtype, or `input` for that of the inputs."""
+    profile: str | None = None
+    """Which profile applies to this subject, in place of that of the whole file."""
 
 
 class Require(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[require]`: what the chosen gate must reach; without it the exit code is 0."""
 
     kill_rate: float | None = None
+    """The least share of scored mutants that it must kill, from 0 to 1."""
     classes: dict[str, float] = {}
+    """The same for single bug classes, by name."""
     adversaries: bool = False
+    """Whether it must reject every adversary."""
+
+    def __post_init__(self) -> None:
+        """A rate is a share, not a percentage."""
+        for rate in (self.kill_rate or 0.0, *self.classes.values()):
+            if not 0.0 <= rate <= 1.0:
+                raise ValueError(f"{rate:g} is no rate: write 95% as 0.95")
 
 
 class ConfigFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole file."""
 
     subject: dict[str, SubjectTable]
+    """What is under test, by a name of your choice."""
     gate: dict[str, GateConfig] = {}
+    """Your own gates, by a name of your choice."""
     require: Require = Require()
+    """What the certified gate must reach."""
     import_paths: tuple[str, ...] = (".",)
+    """Folders that hold the packages of the entries, relative to this file."""
+    profile: str = ""
+    """Which profile applies to every subject that names none."""
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -64,6 +92,10 @@ class Config(msgspec.Struct, frozen=True):
     subjects: tuple[Subject, ...]
     gates: dict[str, GateConfig] = {}
     require: Require = Require()
+    file: ConfigFile | None = None
+    """As it was written, for a certificate to be held against later."""
+    ignore: tuple[Entry, ...] = ()
+    """Entries of the ignore file beside it."""
 
 
 _UNKNOWN = re.compile(r"unknown field `(?P<key>[^`]+)`(?: - at `(?P<path>[^`]+)`)?")
@@ -96,15 +128,25 @@ def load_config(path: Path) -> Config:
     try:
         parsed = msgspec.convert(table, ConfigFile)
     except msgspec.ValidationError as error:
-        raise UsageError(_explain(path, str(error))) from None
+        raise UsageError(_explain(path, _named(str(error), table))) from None
     root = path.resolve().parent
     import_paths = tuple(str((root / folder).resolve()) for folder in parsed.import_paths)
     subjects = tuple(
-        _subject(path, name, entry, import_paths) for name, entry in parsed.subject.items()
+        _subject(path, name, entry, import_paths, parsed.profile)
+        for name, entry in parsed.subject.items()
     )
     if not subjects:
         raise UsageError(f"{path}: no [subject.NAME] table; add one with entry and operation")
-    return Config(str(path), str(root), subjects, parsed.gate, parsed.require)
+    _check_classes(path, parsed.require)
+    return Config(
+        str(path),
+        str(root),
+        subjects,
+        parsed.gate,
+        parsed.require,
+        parsed,
+        _read_ignored(root / IGNORE_FILE),
+    )
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -112,17 +154,58 @@ def _read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file; name one with --config") from None
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; name a file with --config") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not valid TOML: {error}") from None
 
 
-def _subject(path: Path, name: str, table: SubjectTable, import_paths: tuple[str, ...]) -> Subject:
+def _read_ignored(path: Path) -> tuple[Entry, ...]:
+    if not path.is_file():
+        return ()
+    return parse_ignore_file(str(path), path.read_text(encoding="utf-8"))
+
+
+def _check_classes(path: Path, require: Require) -> None:
+    """A class that no operator plants could never be met, nor be found missing."""
+    if require.classes:
+        from gatecert.operators.registry import bug_classes
+
+        for name in require.classes:
+            if name not in bug_classes():
+                near = difflib.get_close_matches(name, bug_classes(), n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise UsageError(f"{path}: require.classes: no bug class {name!r}{hint}")
+
+
+def with_profile(subject: Subject, profile: Profile) -> Subject:
+    """The subject under that profile.
+
+    Raises:
+        UsageError: the profile needs sizes that the subject does not list.
+    """
+    if profile.needs_dims and not subject.dims:
+        raise UsageError(
+            f"subject {subject.name!r}: profile {profile.name!r} looks at sizes of your own alone; "
+            "list them, as in dims = { N = [4096, 11008] }"
+        )
+    return msgspec.structs.replace(subject, profile=profile)
+
+
+def _subject(
+    path: Path, name: str, table: SubjectTable, import_paths: tuple[str, ...], profile: str
+) -> Subject:
     where = f"{path}: subject.{name}"
     if ":" not in table.entry:
         raise UsageError(f"{where}.entry: write it as 'package.module:function'")
     for dtype in table.dtypes:
         if dtype not in DTYPES:
             raise UsageError(f"{where}.dtypes: {dtype!r} is not one of {', '.join(DTYPES)}")
+    for layout in table.layouts:
+        if layout not in LAYOUT_NAMES:
+            near = difflib.get_close_matches(layout, LAYOUT_NAMES, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(LAYOUT_NAMES)}"
+            raise UsageError(f"{where}.layouts: unknown layout {layout!r}; {hint}")
     if not table.dtypes:
         raise UsageError(f"{where}.dtypes: name at least one of {', '.join(DTYPES)}")
     if table.intermediate not in (None, "input", "float16", "bfloat16", "tf32"):
@@ -130,11 +213,25 @@ def _subject(path: Path, name: str, table: SubjectTable, import_paths: tuple[str
             f"{where}.intermediate: {table.intermediate!r} is not one of input, float16, "
             "bfloat16, tf32"
         )
-    return Subject(
-        name=name,
-        import_paths=import_paths,
-        **{field: getattr(table, field) for field in SubjectTable.__struct_fields__},
-    )
+    fields = {field: getattr(table, field) for field in SubjectTable.__struct_fields__}
+    del fields["profile"]
+    try:
+        chosen = get_profile(profile if table.profile is None else table.profile)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+    return with_profile(Subject(name=name, import_paths=import_paths, **fields), chosen)
+
+
+def _named(message: str, table: dict[str, Any]) -> str:
+    """The message with the name of the table that is wrong, which msgspec leaves out."""
+    for section, record in (("subject", SubjectTable), ("gate", GateConfig)):
+        tables = table.get(section)
+        for name, value in tables.items() if isinstance(tables, dict) else ():
+            try:
+                msgspec.convert(value, record)
+            except msgspec.ValidationError:
+                return message.replace(f"$.{section}[...]", f"$.{section}.{name}")
+    return message
 
 
 def _explain(path: Path, message: str) -> str:

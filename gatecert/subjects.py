@@ -9,8 +9,22 @@ from typing import Any
 import msgspec
 
 from gatecert.errors import EnvironmentFailure, UsageError
+from gatecert.profiles import Profile
 
 DTYPES = ("float32", "float16", "bfloat16")
+LAYOUT_NAMES = (
+    "contiguous",
+    "transposed",
+    "inner_transposed",
+    "sliced",
+    "row_padded",
+    "offset_base",
+    "expanded",
+    "spread",
+    "far_rows",
+    "strided_vectors",
+)
+"""The names of `gatecert.oracle.layouts`, known here without importing torch."""
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -21,6 +35,9 @@ class Subject(msgspec.Struct, frozen=True):
     `blocks` gives block sizes per dim where launches do not show them; `dims` adds sizes of
     the team's own; `intermediate` declares a step in lower precision than fp32 (`"input"` =
     the input's dtype); `import_paths` are folders put on `sys.path` to import the entry.
+    `profile` says what is planted and how the oracle looks; `configs` is how many autotune
+    configurations its kernels have at most (0: not known): by its profile each runs every case,
+    else they take turns.
     """
 
     name: str
@@ -33,6 +50,8 @@ class Subject(msgspec.Struct, frozen=True):
     dims: dict[str, tuple[int, ...]] = {}
     intermediate: str | None = None
     import_paths: tuple[str, ...] = ()
+    profile: Profile = Profile()
+    configs: int = 0
 
     @property
     def entry_module(self) -> str:

@@ -17,6 +17,7 @@ import msgspec
 
 from gatecert.mutants.compile_pool import CompilePool
 from gatecert.mutants.compile_protocol import FAILED, CompileReply, CompileRequest, Stop
+from gatecert.mutants.discover import body_start
 from gatecert.mutants.plant import overlay_of
 from gatecert.mutants.records import (
     CodeComparison,
@@ -53,14 +54,19 @@ def compare_code(
     """
     callees = {kernel.name: frozenset(kernel.callees) for kernel in kernels}
     families: dict[tuple[Signature, ...], list[Mutant]] = defaultdict(list)
-    for mutant in mutants:
-        families[relevant_signatures(mutant, signatures, callees)].append(mutant)
     found: dict[str, CodeComparison] = {}
 
     def report(comparison: CodeComparison) -> None:
         found[comparison.mutant] = comparison
         if on_result is not None:
             on_result(comparison)
+
+    for mutant in mutants:
+        if _retypes(mutant, texts):
+            detail = "it changes how Triton types an argument, so that launches ask for other forms"
+            report(CodeComparison(mutant.id, CodeVerdict.UNKNOWN, detail))
+        else:
+            families[relevant_signatures(mutant, signatures, callees)].append(mutant)
 
     for mutant in families.pop((), ()):
         if mutant.in_launcher:
@@ -80,6 +86,18 @@ def compare_code(
         comparison = _Comparison(pool, texts, request, report)
         comparison.run([_Family(s, tuple(ms)) for s, ms in families.items()])
     return [found[mutant.id] for mutant in mutants]
+
+
+def _retypes(mutant: Mutant, texts: Mapping[str, str]) -> bool:
+    """Does the mutant edit the parameters of its function, annotations included?
+
+    The signatures are those of the original's launches: compiled by them, a parameter without
+    its `tl.int64` would still be 64 bits wide.
+    """
+    if mutant.in_launcher:
+        return False
+    body = body_start(texts[mutant.path], mutant.kernel)
+    return body is None or any(edit.start < body for edit in mutant.edits)
 
 
 def relevant_signatures(

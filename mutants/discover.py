@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -16,7 +17,6 @@ from gatecert.mutants.records import Kernel, Launcher, Skip
 from gatecert.operators.facts.kernel import KernelSyntax, ModuleSyntax
 
 _JIT = "triton.jit"
-_TAKES_A_FUNCTION = frozenset({"reduce", "associative_scan"})
 _WRAPPERS = frozenset({"triton.autotune", "triton.heuristics"})
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -140,6 +140,31 @@ def function_at(text: str, line: int) -> str:
     return max(around)[1] if around else ""
 
 
+@functools.lru_cache(maxsize=256)
+def body_start(text: str, qualname: str) -> int | None:
+    """The offset in characters of the first line of a function's body, after its decorators and
+    parameters; None where the text has no function of that name, or several."""
+    found = [node for name, node in _functions(ast.parse(text)) if name == qualname]
+    if len(found) != 1:
+        return None
+    lines = text.split("\n")
+    return sum(len(line) + 1 for line in lines[: found[0].body[0].lineno - 1])
+
+
+def source_of(text: str, qualname: str) -> str | None:
+    """The source of a function of the text with its decorators, or None where there is none of
+    that name, or several."""
+    try:
+        found = [node for name, node in _functions(ast.parse(text)) if name == qualname]
+    except SyntaxError:
+        return None
+    if len(found) != 1:
+        return None
+    (node,) = found
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    return "\n".join(text.split("\n")[first - 1 : node.end_lineno])
+
+
 @dataclass(frozen=True, slots=True)
 class _Found:
     qualname: str
@@ -153,6 +178,8 @@ class _Scan:
     skips: tuple[Skip, ...]
     aliases: dict[str, str]
     """Local names that kernels are known by, when not their own."""
+    renamed: dict[str, ast.expr]
+    """What module-level names are bound to, where that is a name itself: `scaled = helper`."""
 
 
 def _scan(module_name: str, path: str, tree: ast.Module) -> _Scan:
@@ -184,7 +211,22 @@ def _scan(module_name: str, path: str, tree: ast.Module) -> _Scan:
                 Skip(f"{module_name}:{target or '<expression>'}", path, call.lineno, reason)
             )
     kernels.sort(key=lambda found: found.node.lineno)
-    return _Scan(names, tuple(kernels), tuple(skips), aliases)
+    return _Scan(names, tuple(kernels), tuple(skips), aliases, _renamed(tree))
+
+
+def _renamed(tree: ast.Module) -> dict[str, ast.expr]:
+    renamed: dict[str, ast.expr] = {}
+    for node in tree.body:
+        if not isinstance(node, ast.Assign) or dotted(node.value) is None:
+            continue
+        for target in node.targets:
+            name, seen = dotted(node.value), 0
+            # A name bound in a circle is no kernel's.
+            while name in renamed and seen < len(renamed):
+                name, seen = dotted(renamed[str(name)]), seen + 1
+            if isinstance(target, ast.Name) and name != target.id:
+                renamed[target.id] = node.value
+    return renamed
 
 
 def _why_not(decorator: str) -> str:
@@ -239,17 +281,11 @@ def _unwrapped(node: ast.expr, names: ModuleNames) -> Iterator[ast.expr]:
 
 
 def _references(function: _FunctionNode, scan: _Scan) -> tuple[str, ...]:
-    """Kernels that the body calls or hands to a reduction, as `module:qualname`."""
-    found: list[str] = []
-    for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
-        callee = (dotted(call.func) or "").rpartition(".")[2]
-        handed = call.args if callee in _TAKES_A_FUNCTION else ()
-        keywords = (k.value for k in call.keywords if k.arg == "combine_fn")
-        for node in (call.func, *handed, *keywords):
-            name = _qualified(node, scan)
-            if name is not None and name not in found:
-                found.append(name)
-    return tuple(found)
+    """Kernels that the function names, as `module:qualname`: whatever it names it may call,
+    under another name too, or hand to a reduction or to a function that calls it."""
+    names = (node for node in ast.walk(function) if isinstance(node, ast.Name | ast.Attribute))
+    found = (_qualified(node, scan) for node in names)
+    return tuple(dict.fromkeys(name for name in found if name is not None))
 
 
 def _qualified(node: ast.expr, scan: _Scan) -> str | None:
@@ -260,6 +296,8 @@ def _qualified(node: ast.expr, scan: _Scan) -> str | None:
     local = scan.aliases.get(name, name)
     if any(found.qualname == local for found in scan.kernels):
         return f"{scan.names.module}:{local}"
+    if name in scan.renamed:
+        return _qualified(scan.renamed[name], scan)
     home = scan.names.resolve(node)
     if home is None or home.partition(".")[0] == "triton" or "." not in home:
         return None

@@ -90,6 +90,15 @@ class Mutant(msgspec.Struct, frozen=True):
         return self.launches[0] if self.launches else f"{self.module}:{self.kernel}"
 
 
+class Ignored(msgspec.Struct, frozen=True):
+    """A mutant that a person ignores: why, and where that is written."""
+
+    mutant: str
+    reason: str
+    path: str
+    line: int
+
+
 class CandidateKind(str, enum.Enum):
     """What a gate is asked to judge."""
 

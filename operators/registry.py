@@ -80,6 +80,9 @@ def get_operator(name: str) -> Operator:
     by_name = {operator.name: operator for operator in _OPERATORS}
     if name in by_name:
         return by_name[name]
+    of_class = [operator.name for operator in _OPERATORS if operator.bug_class == name]
+    if of_class:
+        raise UsageError(f"{name!r} is a bug class; its operators are {', '.join(of_class)}")
     near = difflib.get_close_matches(name, by_name, n=1, cutoff=0.0)[0]
     raise UsageError(
         f"unknown operator {name!r}: did you mean {near!r}? `gatecert operators` lists them all"

@@ -10,7 +10,7 @@ import msgspec
 
 from gatecert.errors import UsageError
 from gatecert.oracle.formats import FORMATS
-from gatecert.oracle.layouts import LAYOUTS
+from gatecert.oracle.layouts import LAYOUTS, split_layout
 from gatecert.oracle.values import RECIPES
 
 _SHAPE = "operation/dtype/DIM=n,DIM=n/layout/recipe[/scalar=x,...]/seed=n"
@@ -19,7 +19,8 @@ _SHAPE = "operation/dtype/DIM=n,DIM=n/layout/recipe[/scalar=x,...]/seed=n"
 class Case(msgspec.Struct, frozen=True):
     """Dims, dtype, layout, value recipe, scalars and seed: all that makes the inputs.
 
-    `dims` are in the order of the operation's first mention.
+    `dims` are in the order of the operation's first mention. In the layout `row_padded:b+c` the
+    arguments b and c alone are so, and the others contiguous.
     """
 
     operation: str
@@ -55,7 +56,9 @@ def parse_case(text: str) -> Case:
         raise UsageError(f"case {text!r} is not of the form {_SHAPE}")
     operation, dtype, dims, layout, recipe, *scalars, seed = parts
     _known(text, "dtype", dtype, FORMATS)
-    _known(text, "layout", layout, LAYOUTS)
+    _known(text, "layout", split_layout(layout)[0], LAYOUTS)
+    if not re.fullmatch(r"\w+(:[A-Za-z_]\w*(\+[A-Za-z_]\w*)*)?", layout):
+        raise UsageError(f"case {text!r}: layout {layout!r} is not of the form layout:name+name")
     _known(text, "recipe", recipe, RECIPES)
     return Case(
         operation=operation,

@@ -1,7 +1,7 @@
 """The cases of a strategy for one operation.
 
-Layouts, scalars, head sizes and batch sizes turn from case to case, so that each appears
-without a full product.
+Layouts, the tensors that take them, scalars, head sizes and batch sizes turn from case to case,
+so that each appears without a full product.
 """
 
 from __future__ import annotations
@@ -13,9 +13,18 @@ from gatecert.oracle.case import Case
 from gatecert.oracle.costly import costly_shapes
 from gatecert.oracle.formats import FORMATS
 from gatecert.oracle.layouts import LAYOUTS
+from gatecert.oracle.partial_layouts import PartialLayouts
 from gatecert.oracle.schema import Operation, ScalarSpec
 from gatecert.oracle.shapes import DEFAULT_BLOCK, distinct, size_of
-from gatecert.oracle.strategies import FAR_ROWS, SPREAD, TAILS_APART, Step, Strategy, get_strategy
+from gatecert.oracle.strategies import (
+    FAR_ROWS,
+    LISTED,
+    SPREAD,
+    TAILS_APART,
+    Step,
+    Strategy,
+    get_strategy,
+)
 from gatecert.oracle.streams import Stream
 
 _BATCH_SIZES = (3, 2, 5, 4, 2, 1)
@@ -61,15 +70,17 @@ def cases_for(
         for rank, (sizes, recipe) in enumerate(shapes)
     ]
     ranked += [(0, rank, shape) for rank, shape in enumerate(costly)]
+    partial = PartialLayouts(operation)
     cases = []
     for turn, rank, (sizes, recipe, layout) in ranked:
         at = (rank + turn) % len(dtypes)
+        dealt = partial.deal(ordinary[(rank + at) % len(ordinary)], dtypes[at], sizes)
         cases.append(
             make_case(
                 operation,
                 sizes,
                 dtype=dtypes[at],
-                layout=layout or ordinary[(rank + at) % len(ordinary)],
+                layout=layout or dealt,
                 recipe=recipe,
                 turn=rank + turn,
                 seed=seed,
@@ -111,6 +122,12 @@ def _shapes(
     for step in plan.steps:
         if step.recipe not in operation.recipes:
             continue
+        if step.sizes == LISTED:
+            for own in _listed(extra):
+                kinds = dict.fromkeys(operation.tiled, "short")
+                yield {**_sizes(operation, kinds, blocks, {}, rank), **own}, step.recipe
+                rank += 1
+            continue
         for kinds in _kinds(operation, step):
             yield _sizes(operation, kinds, blocks, extra, rank), step.recipe
             rank += 1
@@ -126,6 +143,13 @@ def _shapes(
                 if recipe in operation.recipes:
                     yield {**_sizes(operation, kinds, blocks, extra, rank), dim: size}, recipe
                     rank += 1
+
+
+def _listed(extra: Mapping[str, tuple[int, ...]]) -> Iterator[dict[str, int]]:
+    """The first size of every dim together, then the second; a short list starts again."""
+    listed = {dim: sizes for dim, sizes in extra.items() if sizes}
+    for place in range(max(map(len, listed.values()), default=1)):
+        yield {dim: sizes[place % len(sizes)] for dim, sizes in listed.items()}
 
 
 def _kinds(operation: Operation, step: Step) -> list[dict[str, str]]:

@@ -13,7 +13,7 @@ import torch
 from gatecert.errors import UsageError
 from gatecert.oracle.case import Case
 from gatecert.oracle.formats import FORMATS, Array, raw_bytes, round_to, torch_dtype
-from gatecert.oracle.layouts import LAYOUTS, place, placement_of
+from gatecert.oracle.layouts import LAYOUTS, layout_of, place, placement_of, split_layout
 from gatecert.oracle.schema import Operation, TensorSpec
 from gatecert.oracle.streams import Stream
 from gatecert.oracle.values import RECIPES
@@ -44,7 +44,8 @@ def make_inputs(operation: Operation, case: Case) -> Inputs:
     """Make the inputs that a case describes.
 
     Raises:
-        UsageError: the case is of another operation, or lacks a dim or scalar of this one.
+        UsageError: the case is of another operation, lacks a dim or scalar of this one, or gives
+            its layout to an argument that is no tensor of it.
     """
     _check(operation, case)
     given = dict(case.scalars)
@@ -54,7 +55,8 @@ def make_inputs(operation: Operation, case: Case) -> Inputs:
         names.append(spec.name)
         if isinstance(spec, TensorSpec):
             values = _values(spec, case)
-            args.append(place(values, LAYOUTS[case.layout](tuple(values.shape))))
+            layout = LAYOUTS[layout_of(case.layout, spec.name)]
+            args.append(place(values, layout(tuple(values.shape))))
         else:
             value = given[spec.name]
             args.append(int(value) if spec.scalar.integer else value)
@@ -108,6 +110,13 @@ def _check(operation: Operation, case: Case) -> None:
                 f"not {', '.join(given) or 'none'}"
             )
 
+    tensors = [spec.name for spec in operation.tensors]
+    for name in split_layout(case.layout)[1]:
+        if name not in tensors:
+            raise UsageError(
+                f"case {case.id!r}: {operation.name} has tensors {', '.join(tensors)}, not {name}"
+            )
+
 
 def _values(spec: TensorSpec, case: Case) -> torch.Tensor:
     stream = Stream(f"{case.id}#{spec.name}")
@@ -119,7 +128,7 @@ def _values(spec: TensorSpec, case: Case) -> torch.Tensor:
     recipe = RECIPES[spec.recipe(case.recipe)]
     turned = np.moveaxis(np.empty(shape or (1,)), spec.axis, -1).shape
     values = np.moveaxis(recipe.make(stream, turned, fmt), -1, spec.axis).reshape(shape)
-    if case.layout == "expanded" and len(shape) > 1:
+    if layout_of(case.layout, spec.name) == "expanded" and len(shape) > 1:
         values = np.broadcast_to(values[:1], shape)
     return _to_torch(round_to(values, fmt), dtype)
 
@@ -128,10 +137,14 @@ def _integers(
     spec: TensorSpec, stream: Stream, shape: tuple[int, ...], case: Case
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     high = case.sizes[spec.high] if isinstance(spec.high, str) else spec.high
-    values = stream.integers(spec.low, high, shape)
-    if spec.marker is not None:
-        marked = stream.uniform(shape) < 0.25
-        marked[:1] = False
+    into_rows = isinstance(spec.high, str) and RECIPES[case.recipe].last_counts
+    values = stream.integers(high - 1 if into_rows else spec.low, high, shape)
+    if spec.marker is not None and values.size:
+        marked = np.array(stream.uniform(shape) < 0.25)
+        marked.flat[0] = marked.size > 1 and stream.uniform(()) >= 0.5
+        if marked.all():
+            marked.flat[-1] = False
+        marked |= spec.all_marked and case.recipe == "ties"
         values = np.where(marked, spec.marker, values)
     return values
 

@@ -128,6 +128,24 @@ are small. In `strided_vectors` the
 tensors of one dim, and they alone, are every third element of longer ones."""
 
 
+def split_layout(text: str) -> tuple[str, tuple[str, ...]]:
+    """A case's layout and the arguments that alone take it: `row_padded:q+v`; none: all do."""
+    name, _, takers = text.partition(":")
+    return name, tuple(takers.split("+")) if takers else ()
+
+
+def layout_of(text: str, argument: str) -> str:
+    """The layout of one argument; those that do not take the case's are contiguous."""
+    name, takers = split_layout(text)
+    return name if not takers or argument in takers else "contiguous"
+
+
+def moves(layout: str, shape: tuple[int, ...]) -> bool:
+    """Whether its strides lead elsewhere than contiguous ones; those of a single index do not."""
+    pairs = zip(shape, LAYOUTS[layout](shape).strides, _contiguous_strides(shape), strict=True)
+    return any(size > 1 and stride != plain for size, stride, plain in pairs)
+
+
 def place(values: torch.Tensor, placement: Placement) -> torch.Tensor:
     """A new tensor with these values and strides; gaps hold NaN, or a far integer.
 

@@ -33,7 +33,8 @@ class TensorSpec:
 
     `kind` is `"float"` (the tested dtype), a float dtype that stays whatever is tested, or an
     integer dtype, drawn from [low, high) where `high` may be a dim; `marker` is an integer that
-    takes the place of some entries (never the first), as an ignored class does. An integer
+    takes the place of some entries, as an ignored class does: of all of them only where
+    `all_marked` says so, in the recipe `ties`. An integer
     output whose reference is a float is one that a kernel rounds to. `axis` is the axis that a
     recipe treats as "the row"; `stand_ins` maps a recipe to the one that this tensor takes
     instead (`"*"`: any).
@@ -45,6 +46,7 @@ class TensorSpec:
     low: int = 0
     high: str | int = 2
     marker: int | None = None
+    all_marked: bool = False
     axis: int = -1
     stand_ins: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
 
@@ -101,9 +103,17 @@ class Tensor:
         return tensor(dims)
 
     @staticmethod
-    def int(dims: str, *, high: str | int, low: int = 0, marker: int | None = None) -> TensorSpec:
+    def int(
+        dims: str,
+        *,
+        high: str | int,
+        low: int = 0,
+        marker: int | None = None,
+        all_marked: bool = False,
+    ) -> TensorSpec:
         """An int64 tensor with values in [low, high); `high` may be a dim."""
-        return replace(tensor(dims), kind="int64", low=low, high=high, marker=marker)
+        made = replace(tensor(dims), kind="int64", low=low, high=high)
+        return replace(made, marker=marker, all_marked=all_marked)
 
 
 def tensor(

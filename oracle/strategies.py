@@ -17,6 +17,7 @@ WIDE_APART = "wide_apart"
 FAR = "far"
 SPREAD = "spread"
 FAR_ROWS = "far_rows"
+LISTED = "listed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,9 @@ class Step:
     The kind `tails_apart` makes one case per tiled dim: that dim has a tail, the others are
     whole blocks. `long_apart` makes one case per tiled dim, in which it is long, and
     `wide_apart` one per batch dim, of size 33; all other dims are as small as may be. `far` is
-    one case that is wide and long, so that flat offsets leave 16 bits. A step with a `layout`
-    is taken in that layout alone, and only where the subject declares it.
+    one case that is wide and long, so that flat offsets leave 16 bits. `listed` makes one case
+    of every first size that the team lists, one of every second, and so on. A step with a
+    `layout` is taken in that layout alone, and only where the subject declares it.
     """
 
     sizes: str
@@ -80,6 +82,7 @@ STRATEGIES = {
                 ("above", "huge"),
                 ("several_tail", "masked_rows"),
                 ("several_tail", "nonfinite"),
+                ("several_tail", "far_below"),
             ),
             # Along a rising row the last element weighs most.
             costly=(
@@ -131,6 +134,29 @@ STRATEGIES = {
                 (TAILS_APART, "normal"),
                 ("prime", "normal"),
             ),
+        ),
+        Strategy(
+            "tiling",
+            "every size around a block, with the values that show a lost or wrong mask",
+            _steps(
+                ("several_tail", "normal"),
+                ("several_tail", "all_negative"),
+                ("several_tail", "rising"),
+                ("above", "large_offset"),
+                (TAILS_APART, "normal"),
+                (TAILS_APART, "all_negative"),
+                ("prime", "normal"),
+                ("below", "all_negative"),
+                ("short", "normal"),
+                ("one", "normal"),
+                ("block", "normal"),
+            ),
+        ),
+        Strategy(
+            LISTED,
+            "the team's own sizes and no others",
+            _steps((LISTED, "normal"), (LISTED, "all_negative"), (LISTED, "rising")),
+            extra_dims=False,
         ),
     )
 }

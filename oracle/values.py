@@ -2,7 +2,7 @@
 
 A recipe gives float64 values for one tensor of at least one dim; the last is "the row". They are
 rounded to the tested dtype afterwards. Magnitudes stay well inside float16, so that every recipe
-serves every dtype; `huge` alone goes with the dtype.
+serves every dtype; `huge` alone goes with the dtype, and `far_below` with its spacing.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from gatecert.oracle.formats import Array, FloatFormat
 from gatecert.oracle.streams import Stream
@@ -29,6 +30,8 @@ class Recipe:
     """Whether every value is finite."""
     moderate: bool = True
     """Whether sums and products of the values stay finite."""
+    last_counts: bool = False
+    """Whether an index into a row is its last place, the only one that is surely finite."""
 
 
 def _normal(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
@@ -100,11 +103,15 @@ def _huge(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
 
 
 def _masked_rows(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
-    # -inf in a third of each row but never in its first place, so no row is all masked and
-    # a running maximum starts finite.
+    # Rows take turns: -inf in the first half, in a third of all places, in all but the last. So
+    # whole first tiles hold nothing, and the last place alone is finite in every row.
     values = stream.normal(shape)
     masked = stream.uniform(shape) < 1.0 / 3.0
-    masked[..., :1] = False
+    masked[..., -1:] = False
+    place = np.arange(shape[-1])
+    turn = _row_number(shape) % 3
+    masked = np.where(turn == 0, place < shape[-1] // 2, masked)
+    masked = np.where(turn == 2, place < shape[-1] - 1, masked)
     return np.where(masked, -np.inf, values)
 
 
@@ -129,6 +136,19 @@ def _spike(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
     return np.asarray(values)
 
 
+def _far_below(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
+    # Rows near -20000 and -2000 in turn, a few steps of the format apart.
+    level = np.where(_row_number(shape) % 2 == 0, -20000.0, -2000.0)
+    step = np.exp2(np.floor(np.log2(-level)) + 1 - fmt.precision)
+    return np.asarray(level + np.maximum(step, 2.0) * stream.normal(shape))
+
+
+def _row_number(shape: Shape) -> npt.NDArray[np.int64]:
+    """Rows counted through, as a column beside them."""
+    leading = shape[:-1]
+    return np.arange(int(np.prod(leading))).reshape(*leading, 1)
+
+
 def _ramp(shape: Shape) -> Array:
     return np.linspace(0.0, 1.0, shape[-1]) if shape[-1] > 1 else np.zeros(())
 
@@ -150,9 +170,17 @@ RECIPES = {
         Recipe("near_zero", "values so small that an epsilon matters", _near_zero),
         Recipe("subnormal", "subnormal inputs of the tested format", _subnormal),
         Recipe("huge", "a clamp, or a narrower format on the way", _huge, moderate=False),
-        Recipe("masked_rows", "-inf in a third of each row", _masked_rows, finite=False),
+        Recipe(
+            "masked_rows",
+            "-inf in parts of each row, whole first tiles too",
+            _masked_rows,
+            False,
+            True,
+            True,
+        ),
         Recipe("nonfinite", "NaN and infinities in every second row", _nonfinite, finite=False),
         Recipe("spike", "rows near -100, half of them with a late peak near +100", _spike),
+        Recipe("far_below", "a maximum that starts at -1e3 or -1e4", _far_below, moderate=False),
     )
 }
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from gatecert.certificate.records import Certificate
+from gatecert.certificate.seal import sealed
 
 
 def render_json(certificate: Certificate) -> str:
-    """`certificate.json`, indented, ending in a newline."""
-    return msgspec.json.format(msgspec.json.encode(certificate), indent=2).decode() + "\n"
+    """`certificate.json` with its hash, indented, ending in a newline."""
+    body = msgspec.json.encode(sealed(certificate))
+    return msgspec.json.format(body, indent=2).decode() + "\n"
 
 
 def parse_json(text: str) -> Certificate:

@@ -20,15 +20,19 @@ def _lines(certificate: Certificate) -> Iterator[str]:
     environment = certificate.environment
     yield f"# gatecert: gate `{certificate.gate}`"
     yield ""
+    quick = ", quick" if certificate.quick else ""
     yield (
-        f"Lane {certificate.lane}, seed {certificate.seed}; gatecert {environment.gatecert}, "
-        f"Python {environment.python}, torch {environment.torch}, triton {environment.triton}, "
-        f"{environment.platform}. Operators `{environment.operators[:12]}`, labels "
-        f"`{certificate.labels_sha256[:12]}`."
+        f"Lane {certificate.lane}, seed {certificate.seed}{quick}; "
+        f"gatecert {environment.gatecert}, Python {environment.python}, "
+        f"torch {environment.torch}, triton {environment.triton}, {environment.platform}. "
+        f"Operators `{environment.operators[:12]}`, labels `{certificate.labels_sha256[:12]}`."
     )
     yield ""
     if certificate.interrupted:
         yield "**The run was interrupted: its figures are partial.**\n"
+    part = tables.selection_line(certificate)
+    if part:
+        yield f"**Part of a run: {part}.**\n"
     for table in (
         tables.gate_table(certificate),
         tables.class_table(certificate),
@@ -39,6 +43,8 @@ def _lines(certificate: Certificate) -> Iterator[str]:
     ):
         yield from _table(table)
     for score in tables.gates_of(certificate):
+        yield from _weaknesses(score, subject=len(certificate.subjects) > 1)
+    for score in tables.gates_of(certificate):
         yield from _survivors(score)
     for title, lines in tables.notes(certificate):
         yield f"## {title} ({len(lines)})"
@@ -46,6 +52,17 @@ def _lines(certificate: Certificate) -> Iterator[str]:
         yield from (f"- {line}" for line in lines)
         yield ""
     yield f"Time: {tables.timing_line(certificate)}."
+
+
+def _weaknesses(score: GateScore, *, subject: bool) -> Iterator[str]:
+    if score.weaknesses:
+        yield f"## {tables.weaknesses_title(score)}"
+        yield ""
+        for weakness in score.weaknesses:
+            name, *rest = tables.weakness_lines(weakness, subject=subject)
+            yield f"- {name}"
+            yield from (f"  - {line.strip()}" for line in rest)
+        yield ""
 
 
 def _survivors(score: GateScore) -> Iterator[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gatecert.campaign.records import Status
 from gatecert.certificate.records import Certificate, Counts, GateScore, Group, Survivor
 from gatecert.gates.records import Worst
+from gatecert.gates.wiring.weaknesses import NamedWeakness
+from gatecert.mutants.suppression import ignore_comment
 from gatecert.statistics import Rate
 
 
@@ -137,7 +139,38 @@ def survivor_lines(survivor: Survivor) -> list[str]:
         lines.append(f"  killed:  by the oracle on {survivor.oracle_case}")
     if survivor.reveal:
         lines.append(f"  reveal:  {', '.join(tag.value for tag in survivor.reveal)}")
+    if survivor.path:
+        place = f"{survivor.path}:{survivor.line}"
+        lines.append(f"  ignore:  with {ignore_comment(survivor.operator)} at {place}")
     return lines
+
+
+def selection_line(certificate: Certificate) -> str:
+    """What part of the mutants the figures are about; "" where it is all of them."""
+    chosen = certificate.selection
+    parts = []
+    if chosen.since:
+        parts.append(f"only mutants on lines changed since {chosen.since}")
+    if chosen.sample_of:
+        parts.append(f"a sample of {chosen.sample} of {chosen.sample_of} mutants")
+    if chosen.not_reached:
+        parts.append(f"{chosen.not_reached} mutants not reached in {chosen.time_budget_s:g} s")
+    return "; ".join(parts)
+
+
+def weakness_lines(weakness: NamedWeakness, *, subject: bool) -> list[str]:
+    """A weakness, what shows it, and what mends it; `subject` names the subject too."""
+    where = f"{weakness.subject}: " if subject else ""
+    return [
+        f"{where}{weakness.weakness.value}: {weakness.weakness.sentence}",
+        f"  seen:    {weakness.evidence}",
+        f"  remedy:  {weakness.weakness.remedy}",
+    ]
+
+
+def weaknesses_title(score: GateScore) -> str:
+    """The heading over what a gate cannot see."""
+    return f"What {score.gate} cannot see, from evidence ({len(score.weaknesses)})"
 
 
 def worst_element(worst: Worst) -> str:
@@ -157,7 +190,7 @@ def notes(certificate: Certificate) -> Iterable[tuple[str, tuple[str, ...]]]:
         for r in score.controls.rejections
     )
     accepted = tuple(
-        f"{score.gate}: {name}"
+        f"{score.gate}: {name}{_because(score, name)}"
         for score in gates_of(certificate)
         for name in score.adversaries.accepted_ids
     )
@@ -179,13 +212,37 @@ def notes(certificate: Certificate) -> Iterable[tuple[str, tuple[str, ...]]]:
             "Not observable on this lane",
             tuple(f"{u.id}: {u.why}" for u in certificate.not_observable),
         ),
+        ("Held against an earlier run", tuple(_against(certificate))),
         (
             "Not mutated",
             tuple(f"{s.name}: {s.reason}" for s in certificate.skipped),
         ),
+        (
+            "Ignored, with a reason",
+            tuple(f"{i.mutant}: {i.reason} ({i.path}:{i.line})" for i in certificate.ignored),
+        ),
         ("Not tested", certificate.not_tested),
     )
     return tuple((title, lines) for title, lines in found if lines)
+
+
+def _against(certificate: Certificate) -> Iterator[str]:
+    against = certificate.against
+    if against is None:
+        return
+    versions = [f"{name} {a} -> {b}" for name, (a, b) in against.environment.items()]
+    what = ", ".join(versions) or "same versions"
+    yield f"{against.compared} answers on controls compared; {what}"
+    yield from (f"changed besides: {line}" for line in against.changed_sources)
+    for change in against.changes:
+        yield f"{change.gate}: {change.id}: {change.what} {change.before} -> {change.after}"
+    if not against.changes:
+        yield "no verdict and no bit of an output changed"
+
+
+def _because(score: GateScore, adversary: str) -> str:
+    why = score.adversaries.because.get(adversary, ())
+    return f" (by {', '.join(weakness.value for weakness in why)})" if why else ""
 
 
 def percent(value: float | None) -> str:

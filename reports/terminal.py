@@ -11,6 +11,7 @@ from gatecert.reports import tables
 from gatecert.reports.tables import Table
 
 _MOST_SURVIVORS = 40
+_MOST_WEAKNESSES = 40
 _MOST_BESIDE = 3
 """Survivors shown of a gate that only stands beside the chosen one."""
 _MOST_LINES = 12
@@ -29,6 +30,8 @@ def print_report(certificate: Certificate, console: Console) -> None:
     ):
         if table.rows:
             _print_table(table, console)
+    for score in tables.gates_of(certificate):
+        _print_weaknesses(score, console, subject=len(certificate.subjects) > 1)
     for score in tables.gates_of(certificate):
         chosen = score.gate == certificate.gate
         _print_survivors(score, console, _MOST_SURVIVORS if chosen else _MOST_BESIDE)
@@ -54,14 +57,27 @@ def _headline(certificate: Certificate) -> str:
     environment = certificate.environment
     state = "interrupted run of " if certificate.interrupted else ""
     observable = certificate.observable
+    part = tables.selection_line(certificate)
     return (
         f"{state}gate {certificate.gate} on {len(certificate.subjects)} subjects, lane "
         f"{certificate.lane}, seed {certificate.seed}{', quick' if certificate.quick else ''}; "
         f"gatecert {environment.gatecert}, torch {environment.torch}, "
         f"triton {environment.triton}\n"
         f"{observable.observable} of {observable.viable} viable mutants are observable here "
-        f"({tables.percent(observable.share)})"
+        f"({tables.percent(observable.share)})" + (f"\npart of a run: {part}" if part else "")
     )
+
+
+def _print_weaknesses(score: GateScore, console: Console, *, subject: bool) -> None:
+    if not score.weaknesses:
+        return
+    _heading(console, tables.weaknesses_title(score))
+    for weakness in score.weaknesses[:_MOST_WEAKNESSES]:
+        for line in tables.weakness_lines(weakness, subject=subject):
+            _print(console, line)
+    if len(score.weaknesses) > _MOST_WEAKNESSES:
+        left = len(score.weaknesses) - _MOST_WEAKNESSES
+        _print(console, f"... and {left} more in the report")
 
 
 def _print_survivors(score: GateScore, console: Console, most: int) -> None:

@@ -133,7 +133,8 @@ def _same_plan(first: Source, other: Source) -> None:
 
     a, b = first.stored, other.stored
     hold("the number of shards", first.shard.count, other.shard.count)
-    for name in ("gates", "subjects", "operators", "only", "seed", "quick", "matrix"):
+    options = ("gates", "subjects", "operators", "only", "in_diff", "sample", "seed", "quick")
+    for name in (*options, "matrix"):
         hold(name, getattr(a.info.scope, name), getattr(b.info.scope, name))
     for name in a.planned.run.environment.__struct_fields__:
         ours, theirs = (getattr(s.planned.run.environment, name) for s in (a, b))
@@ -169,8 +170,9 @@ def _united(sources: Iterable[Source]) -> Mapping[tuple[str, str], StoredVerdict
 
 
 def _told(verdict: Verdict) -> Verdict:
-    """A verdict without what a clock says."""
-    return msgspec.structs.replace(verdict, duration_s=0.0, spent=Spent())
+    """A verdict without what a clock says, and without what a gate showed beside it: a gate that
+    draws its inputs anew shows other numbers."""
+    return msgspec.structs.replace(verdict, duration_s=0.0, spent=Spent(), evidence=None)
 
 
 def _in_words(verdict: Verdict) -> str:

@@ -6,25 +6,31 @@ import hashlib
 import tokenize
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 from gatecert.campaign.records import SubjectRun
+from gatecert.config import Config
 from gatecert.errors import UsageError
 from gatecert.gates.config import GateConfig
+from gatecert.gates.suite.records import PytestBaseline
 from gatecert.mutants.adversaries import adversary_candidates
 from gatecert.mutants.benign import benign_rewrites
 from gatecert.mutants.discover import find_kernels, link_callees
 from gatecert.mutants.launchers import Sources, launchers_at
 from gatecert.mutants.plant import plant, plant_in_launcher
-from gatecert.mutants.records import Kernel, Launcher, Mutant, Signature, Skip
+from gatecert.mutants.records import CandidateKind, Kernel, Launcher, Mutant, Signature, Skip
+from gatecert.mutants.suppression import Entry
 from gatecert.operators.records import Operator
+from gatecert.operators.registry import bug_classes
 from gatecert.sandbox.protocol import GateRef, Probed
 from gatecert.sandbox.signatures import signature_of
 from gatecert.store.records import Shard
 from gatecert.subjects import Subject
+
+_LEAVE_OUT_KERNELS = ("/does_nothing", "/returns_freed_memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,18 @@ class Plan:
     matrix: bool = False
     """Every candidate runs every case, and what each showed is kept."""
     shard: Shard | None = None
+    config: Config | None = None
+    """The configuration it was made of, for the record."""
+    whole: bool = True
+    """All subjects and operators of the configuration are in it."""
+    since: str = ""
+    """Only mutants on lines changed since this git revision."""
+    sample: int = 0
+    """Only so many mutants, drawn at random; 0: all."""
+    time_budget_s: float = 0.0
+    """After so much time of judging no further mutant is started; 0: no limit."""
+    ignore: tuple[Entry, ...] = ()
+    """Entries of the ignore file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +74,21 @@ class PlannedSubject:
     probe_s: float
     sources_sha256: str = ""
     preload: tuple[str, ...] = ()
+    sources: dict[str, str] = field(default_factory=dict)
+    """Every file that was imported and is no library's, with its hash."""
+    baselines: dict[str, PytestBaseline] = field(default_factory=dict)
+    """By gate: what a suite does on the original."""
 
 
 def gate_refs(
     names: Sequence[str], tables: dict[str, GateConfig], root: str
 ) -> tuple[GateRef, ...]:
     """Gates by name with their tables."""
-    return tuple(GateRef(name, root, tables.get(name)) for name in dict.fromkeys(names))
+    named = ((name, tables.get(name)) for name in dict.fromkeys(names))
+    return tuple(
+        GateRef(name, root, table, tables.get(table.around) if table else None)
+        for name, table in named
+    )
 
 
 def plan_subject(
@@ -97,7 +123,8 @@ def plan_subject(
         Skip(name, "", 0, "launched, but its source was not found in an imported module")
         for name in sorted(launched - set(found))
     ]
-    operators = tuple(operators)
+    profile = subject.profile
+    operators = tuple(one for one in operators if profile.covers(one.bug_class))
     mutants: list[Mutant] = []
     for kernel in wanted:
         mutants += plant(subject.name, kernel, texts[kernel.path], operators)
@@ -107,19 +134,30 @@ def plan_subject(
     for launcher in launchers:
         mutants += plant_in_launcher(subject.name, launcher, sources, operators)
     home_text = read_source(probed.home_path)
+    benign = benign_rewrites(subject.name, wanted, texts)
+    adversaries = adversary_candidates(subject.name, probed.home, probed.home_path, home_text)
+    if not launched:
+        # Without its kernels the entry is itself.
+        adversaries = [one for one in adversaries if not one.id.endswith(_LEAVE_OUT_KERNELS)]
     run = SubjectRun(
-        subject=msgspec.structs.replace(subject, blocks=probed.blocks),
+        subject=msgspec.structs.replace(
+            subject,
+            blocks=probed.blocks,
+            dims=probed.dims or subject.dims,
+            configs=probed.configs,
+        ),
         kernels=tuple(wanted),
+        launchers=tuple(launchers),
         skipped=tuple(skips),
         mutants=tuple(_with_distinct_ids(mutants)),
-        controls=tuple(benign_rewrites(subject.name, wanted, texts)),
-        adversaries=tuple(
-            adversary_candidates(subject.name, probed.home, probed.home_path, home_text)
-        ),
-        not_tested=tuple(_without_launcher(targets, launchers)),
+        controls=tuple(benign) if CandidateKind.BENIGN in profile.candidates else (),
+        adversaries=tuple(adversaries) if CandidateKind.ADVERSARY in profile.candidates else (),
+        not_tested=(*_without_launcher(targets, launchers), *profile.left_out(bug_classes())),
     )
     signatures = tuple(dict.fromkeys(signature_of(launch) for launch in probed.launches))
-    return PlannedSubject(run, texts, signatures, probe_s, probed.sources_sha256, probed.preload)
+    return PlannedSubject(
+        run, texts, signatures, probe_s, probed.sources_sha256, probed.preload, probed.sources
+    )
 
 
 def labels_sha256(mutants: Iterable[Mutant]) -> str:

@@ -7,8 +7,17 @@ import enum
 import msgspec
 
 from gatecert.gates.records import Verdict
-from gatecert.mutants.records import Candidate, CodeComparison, Kernel, Mutant, Skip
+from gatecert.mutants.records import (
+    Candidate,
+    CodeComparison,
+    Ignored,
+    Kernel,
+    Launcher,
+    Mutant,
+    Skip,
+)
 from gatecert.operators.records import ObservableBy
+from gatecert.provenance import Provenance
 from gatecert.subjects import Subject
 
 
@@ -35,6 +44,8 @@ class Status(str, enum.Enum):
     """The environment failed: never a kill."""
     IGNORED = "ignored"
     """A person said so, with a reason."""
+    NOT_RUN = "not_run"
+    """Left out by --sample or --time-budget; never counted."""
 
 
 LANE_SHOWS: dict[str, frozenset[ObservableBy]] = {
@@ -71,8 +82,35 @@ class SubjectRun(msgspec.Struct, frozen=True):
     adversaries: tuple[Candidate, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     not_tested: tuple[str, ...] = ()
+    ignored: tuple[Ignored, ...] = ()
+    launchers: tuple[Launcher, ...] = ()
     failed: str = ""
     """Why the subject could not be run at all (import, baseline), else empty."""
+
+    def reach(self, mutant: Mutant) -> frozenset[str]:
+        """The kernels whose launch runs the mutated function, or that the mutated launcher
+        launches."""
+        if mutant.in_launcher:
+            return frozenset(mutant.launches)
+        mutated = f"{mutant.module}:{mutant.kernel}"
+        return frozenset(k.name for k in self.kernels if k.name == mutated or mutated in k.callees)
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """What part of the mutants was asked for, and what of that was not run.
+
+    `since` is the revision of `--in-diff`, and `note` says why no mutant lies in that diff.
+    `sample` of `sample_of` mutants were drawn (0 where all were meant); `not_sampled` are the ids
+    of the rest. `not_reached` are pairs of mutant and gate that the time budget left no time for.
+    """
+
+    since: str = ""
+    note: str = ""
+    sample: int = 0
+    sample_of: int = 0
+    not_sampled: tuple[str, ...] = ()
+    time_budget_s: float = 0.0
+    not_reached: tuple[tuple[str, str], ...] = ()
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -89,3 +127,8 @@ class Run(msgspec.Struct, frozen=True):
     timings_s: dict[str, float] = {}
     interrupted: bool = False
     not_tested: tuple[str, ...] = ()
+    root: str = ""
+    """The configuration's folder, to which paths in reports are relative."""
+    selection: Selection = Selection()
+    provenance: Provenance | None = None
+    """Hashes of all that it was of; None in a record of an earlier version."""

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from gatecert.campaign.code import Comparisons
+from gatecert.campaign.baselines import with_baselines
+from gatecert.campaign.clock import Clock
 from gatecert.campaign.comparer import Comparer, part_of
 from gatecert.campaign.environment import describe_environment
+from gatecert.campaign.gate_files import read_outside
+from gatecert.campaign.ignoring import idle_rules_of, with_ignored
 from gatecert.campaign.plan import Plan, PlannedSubject, labels_sha256, plan_subject
 from gatecert.campaign.progress import Progress
-from gatecert.campaign.records import Run, SubjectRun
+from gatecert.campaign.provenance import Places, describe_provenance, places_of_plan
+from gatecert.campaign.records import Run, Selection, SubjectRun
+from gatecert.campaign.selection import Deadline, draw, one_by_one, places_of, rounds, select
 from gatecert.campaign.shards import (
     Work,
-    make_shards,
+    judges,
     plan_tasks,
     request_of,
     share_of,
     timeouts_alone,
     within,
 )
-from gatecert.campaign.spending import Spending, comparing_line
+from gatecert.campaign.spending import comparing_line
 from gatecert.campaign.supervise import (
     ServerPool,
     ask_probe,
@@ -33,10 +36,11 @@ from gatecert.campaign.supervise import (
     server_pool,
     spread,
 )
-from gatecert.errors import EnvironmentFailure, ExitCode, GatecertError, NothingScored, UsageError
+from gatecert.errors import EnvironmentFailure, ExitCode, GatecertError
 from gatecert.gates.records import Verdict
-from gatecert.mutants.records import Candidate
-from gatecert.sandbox.protocol import ProbeRequest, ShardRequest
+from gatecert.mutants.records import Candidate, Skip
+from gatecert.provenance import Provenance
+from gatecert.sandbox.protocol import GateRef, Prepared, ProbeRequest, ShardRequest
 from gatecert.store import RunRecord
 from gatecert.store.keys import fingerprint, verdict_key
 from gatecert.store.records import PlannedTask, Tasks
@@ -50,8 +54,10 @@ def plan_campaign(plan: Plan, pool: ServerPool, progress: Progress) -> tuple[Pla
     def one(subject: Subject) -> PlannedSubject:
         started = time.monotonic()
         try:
-            probed = ask_probe(pool, ProbeRequest(subject, plan.gates[0], plan.seed))
+            gate = probing_gate(plan, subject)
+            probed = ask_probe(pool, ProbeRequest(subject, gate, plan.seed))
             planned = plan_subject(subject, probed, plan.operators, time.monotonic() - started)
+            planned = with_ignored(planned, plan.ignore)
         except GatecertError as error:
             if error.exit_code is not ExitCode.ENVIRONMENT_FAILED:
                 raise
@@ -61,7 +67,25 @@ def plan_campaign(plan: Plan, pool: ServerPool, progress: Progress) -> tuple[Pla
         return planned
 
     by_name = {planned.run.subject.name: planned for planned in spread(pool, one, plan.subjects)}
-    return tuple(by_name[subject.name] for subject in plan.subjects)
+    planned = tuple(by_name[subject.name] for subject in plan.subjects)
+    for line in idle_rules_of(plan, planned):
+        progress.say(line)
+    return planned
+
+
+def probing_gate(plan: Plan, subject: Subject) -> GateRef:
+    """The gate that shows what a subject without an operation launches: the first that judges it.
+
+    Raises:
+        EnvironmentFailure: no gate of the plan can.
+    """
+    found = next((ref for ref in plan.gates if judges(ref, subject)), None)
+    if found is None:
+        raise EnvironmentFailure(
+            f"subject {subject.name!r}: no gate of this run can judge it without an operation; "
+            "give it one, or a [gate.NAME] of your own"
+        )
+    return found
 
 
 def run_campaign(plan: Plan, record: RunRecord, progress: Progress) -> Run:
@@ -79,19 +103,25 @@ def run_campaign(plan: Plan, record: RunRecord, progress: Progress) -> Run:
                 planned = plan_campaign(plan, pool, progress)
             if all(subject.run.failed for subject in planned):
                 raise EnvironmentFailure("; ".join(s.run.failed for s in planned))
-            planned = _select(plan, planned)
+            planned, selection = select(plan, planned)
             mark = fingerprint()
-            record.plan(_before_verdicts(plan, planned), map(part_of, planned), mark)
+            provenance = describe_provenance(plan, planned, record.folder)
+            _write_plan(record, plan, planned, selection, provenance, mark)
             comparer = Comparer(record, mark, plan.jobs, progress)
             with clock.part("compile"):
                 comparisons = comparer.compare(planned)
             progress.say(
                 comparing_line(one for said in comparisons.values() for one in said.values())
             )
+            work, selection = draw(plan, plan_tasks(plan, planned, comparisons), selection)
+            _write_plan(record, plan, planned, selection, provenance, mark)
             with clock.part("judge"):
-                verdicts, interrupted = _judge(
-                    plan, planned, comparisons, pool, record, progress, clock, mark
+                verdicts, missed, interrupted = _judge(
+                    plan, planned, work, pool, record, progress, clock, mark
                 )
+            if missed and not interrupted:
+                selection = msgspec.structs.replace(selection, not_reached=missed)
+                _write_plan(record, plan, planned, selection, provenance, mark)
             progress.say(clock.spending.line(clock.seconds["judge"]))
         # Machine code tells which survivors are one: a shard does not have them all.
         if not interrupted and plan.shard is None:
@@ -101,9 +131,27 @@ def run_campaign(plan: Plan, record: RunRecord, progress: Progress) -> Run:
     return msgspec.structs.replace(record.run(), interrupted=interrupted)
 
 
-def _before_verdicts(plan: Plan, planned: Sequence[PlannedSubject]) -> Run:
+def _write_plan(
+    record: RunRecord,
+    plan: Plan,
+    planned: Sequence[PlannedSubject],
+    selection: Selection,
+    provenance: Provenance,
+    mark: str,
+) -> None:
+    run = _before_verdicts(plan, planned, selection, provenance)
+    record.plan(run, map(part_of, planned), mark)
+
+
+def _before_verdicts(
+    plan: Plan,
+    planned: Sequence[PlannedSubject],
+    selection: Selection,
+    provenance: Provenance,
+) -> Run:
     """The record of the run as it is planned. What overlays hold is not repeated in it."""
     mutants = [mutant for subject in planned for mutant in subject.run.mutants]
+    places = places_of_plan(plan)
     return Run(
         gate=plan.gates[0].name,
         gates=tuple(ref.name for ref in plan.gates),
@@ -114,68 +162,72 @@ def _before_verdicts(plan: Plan, planned: Sequence[PlannedSubject]) -> Run:
         subjects=tuple(
             msgspec.structs.replace(
                 subject.run,
+                skipped=tuple(_placed(skip, places) for skip in subject.run.skipped),
                 controls=tuple(map(_without_files, subject.run.controls)),
                 adversaries=tuple(map(_without_files, subject.run.adversaries)),
             )
             for subject in planned
         ),
+        root=str(plan.root),
+        selection=selection,
+        provenance=provenance,
     )
+
+
+def _placed(skip: Skip, places: Places) -> Skip:
+    return msgspec.structs.replace(skip, path=places.name_of(skip.path) if skip.path else "")
 
 
 def _without_files(candidate: Candidate) -> Candidate:
     return msgspec.structs.replace(candidate, files={})
 
 
-def _select(plan: Plan, planned: Sequence[PlannedSubject]) -> tuple[PlannedSubject, ...]:
-    """Keep what `--only` names; an id that names nothing is an error."""
-    if not plan.only:
-        if not any(subject.run.mutants for subject in planned):
-            raise NothingScored(
-                "no mutant could be planted: "
-                + "; ".join(
-                    s.run.failed or f"{s.run.subject.name}: no operator applies" for s in planned
-                )
-            )
-        return tuple(planned)
-    ids = {mutant.id for subject in planned for mutant in subject.run.mutants}
-    unknown = [wanted for wanted in plan.only if wanted not in ids]
-    if unknown:
-        raise UsageError(f"no mutant {unknown[0]!r}; `gatecert mutants list` prints the ids")
-    kept = []
-    for subject in planned:
-        mutants = tuple(m for m in subject.run.mutants if m.id in plan.only)
-        if mutants:
-            run = msgspec.structs.replace(subject.run, mutants=mutants)
-            kept.append(replace(subject, run=run))
-    return tuple(kept)
-
-
 def _judge(
     plan: Plan,
     planned: Sequence[PlannedSubject],
-    comparisons: Comparisons,
+    work: Work,
     pool: ServerPool,
     record: RunRecord,
     progress: Progress,
     clock: Clock,
     mark: str,
-) -> tuple[dict[str, list[Verdict]], bool]:
-    """Every verdict by subject, and whether Ctrl-C cut the work short.
+) -> tuple[dict[str, list[Verdict]], tuple[tuple[str, str], ...], bool]:
+    """Every verdict by subject, what the time budget left no time for, and whether Ctrl-C cut
+    the work short.
 
     Verdicts are gathered as they come, so that an interrupted run still reports what it has.
     """
-    work = plan_tasks(plan, planned, comparisons)
+    deadline = Deadline.after(plan.time_budget_s)
+    marks = _gate_marks(plan, mark, record.folder)
+
+    told: set[str] = set()
+
+    def note_prepared(event: Prepared) -> None:
+        clock.add("inputs and references", event.seconds)
+        if event.notes and event.gate not in told:
+            told.add(event.gate)
+            progress.say(f"gate {event.gate!r}: {'; '.join(event.notes)}")
+
+    work = with_baselines(
+        plan, work, marks, pool, record, progress, note_prepared, clock.spending.add
+    )
     share = None if plan.shard is None else share_of(planned, work, plan.shard)
-    tasks = Tasks(tuple(_keyed(plan, work, _gate_marks(plan, mark, record.folder))), share)
+    tasks = Tasks(tuple(_keyed(plan, work, marks)), share)
     record.expect(tasks)
     keys = {task.place: task.key for task in tasks.mine}
-    shards = make_shards(plan, within(work, share))
-    progress.stage("judge", sum(len(shard.tasks) for shard in shards))
+    progress.stage("judge", len(tasks.mine))
     verdicts: dict[str, dict[tuple[str, str], Verdict]] = {
         subject.run.subject.name: {} for subject in planned
     }
 
+    asked: list[ShardRequest] = []
+    unconfirmed: set[tuple[str, str]] = set()
+
     def one(shard: ShardRequest) -> None:
+        if deadline.allows(shard):
+            ask(deadline.bind(shard))
+
+    def ask(shard: ShardRequest) -> None:
         mine = verdicts[shard.subject.name]
 
         def keep(verdict: Verdict) -> None:
@@ -188,19 +240,28 @@ def _judge(
             record,
             keys,
             on_verdict=keep,
-            on_prepared=lambda event: clock.add("inputs and references", event.seconds),
+            on_prepared=note_prepared,
             on_judged=clock.spending.add,
         )
 
     interrupted = False
     try:
-        for _ in spread(pool, one, shards):
-            pass
-        for shard in timeouts_alone(shards, verdicts):
-            one(shard)
+        for requests in rounds(plan, within(work, share)):
+            asked += requests
+            for _ in spread(pool, one, requests):
+                pass
+        late = timeouts_alone(asked, verdicts)
+        for shard in one_by_one(late) if plan.time_budget_s else late:
+            if deadline.allows(shard):
+                ask(shard)
+            else:
+                unconfirmed |= places_of(shard)
     except KeyboardInterrupt:
         interrupted = True
-    return {name: list(said.values()) for name, said in verdicts.items()}, interrupted
+    said = {name: list(by_place.values()) for name, by_place in verdicts.items()}
+    known = {place for by_place in verdicts.values() for place in by_place} - unconfirmed
+    missed = tuple(task.place for task in tasks.mine if task.place not in known)
+    return said, missed if plan.time_budget_s else (), interrupted
 
 
 def _keyed(plan: Plan, work: Work, marks: Mapping[str, str]) -> Iterator[PlannedTask]:
@@ -213,34 +274,8 @@ def _keyed(plan: Plan, work: Work, marks: Mapping[str, str]) -> Iterator[Planned
 
 def _gate_marks(plan: Plan, mark: str, out: Path) -> dict[str, str]:
     """A fingerprint by gate: an external one may read any file of the project."""
-    external = any(ref.config is not None for ref in plan.gates)
-    with_files = fingerprint((plan.root,), but=out) if external else mark
+    tables = [ref.config for ref in plan.gates if ref.config is not None]
+    external = bool(tables)
+    roots = (plan.root, *read_outside(plan.root, tables, plan.subjects))
+    with_files = fingerprint(roots, but=out) if external else mark
     return {ref.name: mark if ref.config is None else with_files for ref in plan.gates}
-
-
-class Clock:
-    """Adds up where the time goes."""
-
-    def __init__(self) -> None:
-        self._seconds: dict[str, float] = {}
-        self.spending = Spending()
-        """What the processes of judged candidates spent, all jobs together."""
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        """By part, rounded to milliseconds."""
-        parts = {name: round(seconds, 3) for name, seconds in self._seconds.items()}
-        return parts | self.spending.seconds
-
-    def add(self, name: str, seconds: float) -> None:
-        """Time that was spent on a part."""
-        self._seconds[name] = self._seconds.get(name, 0.0) + seconds
-
-    @contextmanager
-    def part(self, name: str) -> Iterator[None]:
-        """The time of the block is the part's."""
-        started = time.monotonic()
-        try:
-            yield
-        finally:
-            self.add(name, time.monotonic() - started)

@@ -24,6 +24,7 @@ from gatecert.mutants.records import (
 )
 from gatecert.sandbox.protocol import GateRef, Limits, ShardRequest, Task
 from gatecert.store.records import Shard
+from gatecert.subjects import Subject
 
 _NOT_RUN = frozenset({CodeVerdict.UNVIABLE, CodeVerdict.DUPLICATE})
 _SHARDS_PER_JOB = 3
@@ -122,29 +123,57 @@ def _tasks(
 ) -> list[Task]:
     run = subject.run
     not_run = {c.mutant for c in comparisons.values() if c.verdict in _NOT_RUN}
+    not_run |= {one.mutant for one in run.ignored}
+    # All they give must be the original's, bit for bit, or our proof is wrong.
+    equivalent = {c.mutant for c in comparisons.values() if c.verdict is CodeVerdict.EQUIVALENT}
     if not plan.matrix:
         # Whatever a gate said of them, this lane cannot show them: running them proves nothing.
         shown = LANE_SHOWS[plan.lane]
-        not_run |= {m.id for m in run.mutants if shown.isdisjoint(m.observable_by)}
-    mutants = [candidate_of(m, subject.texts) for m in run.mutants if m.id not in not_run]
+        unseen = {m.id for m in run.mutants if shown.isdisjoint(m.observable_by)}
+        not_run |= unseen - equivalent
+    mutants = [
+        msgspec.structs.replace(candidate_of(m, subject.texts), kernels=_shown_by(m, subject))
+        for m in run.mutants
+        if m.id not in not_run
+    ]
     tasks = []
     for ref in plan.gates:
         if not applies(ref, subject):
             continue
-        controls = () if plan.only else run.controls
+        controls = () if plan.only else _controls(subject)
         for control in (original(run.subject.name), *controls):
             tasks.append(Task(control, ref.name, stop_at_first=False, observe=plan.matrix))
         for candidate in (*(() if plan.only else run.adversaries), *mutants):
-            tasks.append(Task(candidate, ref.name, not plan.matrix, observe=plan.matrix))
+            whole = plan.matrix or candidate.id in equivalent
+            tasks.append(Task(candidate, ref.name, not whole, observe=plan.matrix))
     return tasks
+
+
+def _controls(subject: PlannedSubject) -> Iterator[Candidate]:
+    """Benign rewrites, which any launch of the subject's kernels can show."""
+    launched = {signature.kernel for signature in subject.signatures}
+    kernels = tuple(sorted(launched & {kernel.name for kernel in subject.run.kernels}))
+    return (msgspec.structs.replace(one, kernels=kernels) for one in subject.run.controls)
+
+
+def _shown_by(mutant: Mutant, subject: PlannedSubject) -> tuple[str, ...]:
+    """The kernels whose launch can show the mutant; () where that is not known, since a function
+    of the device may be called by kernels that the subject leaves out."""
+    reach = subject.run.reach(mutant)
+    launched = {signature.kernel for signature in subject.signatures}
+    return tuple(sorted(reach)) if reach & launched else ()
 
 
 def applies(ref: GateRef, subject: PlannedSubject) -> bool:
     """Can the gate judge the subject?"""
+    return judges(ref, subject.run.subject)
+
+
+def judges(ref: GateRef, subject: Subject) -> bool:
+    """Can the gate judge the subject, before anything was planted?"""
     from gatecert.gates.registry import make_gate
 
-    gate = make_gate(ref.name, ref.config, ref.root)
-    return gate.applies_to(subject.run.subject) is None
+    return make_gate(ref.name, ref.config, ref.root, ref.around).applies_to(subject) is None
 
 
 def _cut(tasks: Sequence[Task], pieces: int) -> Iterator[tuple[Task, ...]]:
@@ -160,13 +189,16 @@ def _sha256(text: str) -> str:
 def request_of(plan: Plan, subject: PlannedSubject, tasks: Sequence[Task]) -> ShardRequest:
     """A request for some tasks of one subject."""
     used = {task.gate for task in tasks}
+    judged = subject.run.subject
     return ShardRequest(
-        subject=subject.run.subject,
+        subject=msgspec.structs.replace(judged, profile=judged.profile.for_gates),
         gates=tuple(ref for ref in plan.gates if ref.name in used),
         tasks=tuple(tasks),
         seed=plan.seed,
-        quick=plan.quick,
+        quick=plan.quick or judged.profile.quick,
         overlay=plan.overlay,
         signatures=frozenset(signature.key for signature in subject.signatures),
         preload=subject.preload,
+        baselines={name: subject.baselines[name] for name in sorted(used & set(subject.baselines))},
+        modules={kernel.module: kernel.path for kernel in subject.run.kernels},
     )

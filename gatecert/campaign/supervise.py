@@ -11,10 +11,12 @@ import msgspec
 from joblib import Parallel, delayed
 
 from gatecert.errors import (
+    ControlRejected,
     EnvironmentFailure,
     ExitCode,
     GatecertError,
     InternalError,
+    NothingScored,
     UsageError,
 )
 from gatecert.gates.records import Verdict
@@ -130,7 +132,7 @@ def ask_shard(
 
 def error_of(failed: Failed) -> GatecertError:
     """The error behind a server's `Failed`, as an exception of the same exit code."""
-    kinds = (UsageError, EnvironmentFailure, InternalError)
+    kinds = (UsageError, ControlRejected, EnvironmentFailure, NothingScored, InternalError)
     by_code = {kind.exit_code: kind for kind in kinds}
     return by_code.get(ExitCode(failed.exit_code), EnvironmentFailure)(failed.message)
 

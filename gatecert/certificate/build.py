@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
+import msgspec
+
 from gatecert.campaign.records import LANE_SHOWS, Run, Status, SubjectRun
-from gatecert.certificate.controls import adversaries_of, controls_of
+from gatecert.certificate.controls import adversaries_of, control_results, controls_of
 from gatecert.certificate.records import (
     Certificate,
     Counts,
@@ -20,11 +22,14 @@ from gatecert.certificate.records import (
     Survivor,
     Unseen,
 )
+from gatecert.certificate.scope import ignored, not_tested, relative, selection_of, skipped
+from gatecert.certificate.seal import sealed
 from gatecert.certificate.status import is_oracle, status_of
+from gatecert.certificate.wiring import reasons_of, weaknesses_of
 from gatecert.gates.records import GateOutcome, Reason, Verdict
-from gatecert.mutants.records import CodeVerdict, Mutant, Skip, original
+from gatecert.mutants.records import CodeVerdict, Mutant, original
 from gatecert.operators.records import ObservableBy
-from gatecert.statistics import Rate, cluster_bootstrap, macro_average, tally
+from gatecert.statistics import Rate, cluster_bootstrap, macro_average, tally, wilson
 
 _DETECTED = frozenset({Status.KILLED, Status.CRASHED, Status.TIMEOUT})
 _NEVER_RUN = frozenset({Status.UNVIABLE, Status.EQUIVALENT, Status.DUPLICATE})
@@ -41,6 +46,9 @@ class Scored:
     reach: frozenset[str] = frozenset()
     """Kernels whose launch runs the mutated function, or that a mutated launcher launches."""
     oracle: Verdict | None = None
+    ignored: str = ""
+    """Why a person ignores it."""
+    same_as: str = ""
 
 
 def certify(run: Run) -> Certificate:
@@ -49,7 +57,7 @@ def certify(run: Run) -> Certificate:
     by_gate = {gate: tuple(_scored(run, gate, shows)) for gate in run.gates}
     chosen = by_gate[run.gate]
     score = _gate_score(run, run.gate, chosen)
-    return Certificate(
+    certificate = Certificate(
         gate=run.gate,
         lane=run.lane,
         seed=run.seed,
@@ -70,30 +78,52 @@ def certify(run: Run) -> Certificate:
         ladder=score.ladder,
         observable=_observable(chosen, shows),
         survivors=score.survivors,
+        weaknesses=score.weaknesses,
         not_observable=tuple(_unseen(s) for s in chosen if _counts_as(s, Status.NOT_OBSERVABLE)),
         inconclusive=tuple(_unseen(s) for s in chosen if _counts_as(s, Status.INCONCLUSIVE)),
-        skipped=tuple(_skipped(run)),
-        not_tested=tuple(_not_tested(run)),
+        skipped=tuple(skipped(run)),
+        not_tested=tuple(not_tested(run)),
         contradictions=tuple(_contradictions(run)),
         beside=tuple(
             _gate_score(run, gate, scored) for gate, scored in by_gate.items() if gate != run.gate
         ),
         results=_results(by_gate),
         timings_s=run.timings_s,
+        selection=selection_of(run),
+        ignored=tuple(ignored(run)),
+        control_results=control_results(run),
+        provenance=run.provenance,
     )
+    return sealed(certificate)
 
 
 def _scored(run: Run, gate: str, shows: Set[ObservableBy]) -> Iterator[Scored]:
+    not_sampled = frozenset(run.selection.not_sampled)
+    not_reached = frozenset(run.selection.not_reached)
     for part in run.subjects:
         comparisons = {comparison.mutant: comparison for comparison in part.comparisons}
         verdicts = {verdict.candidate: verdict for verdict in part.verdicts if verdict.gate == gate}
         baseline = verdicts.get(original(part.subject.name).id)
         oracle = {v.candidate: v for v in part.verdicts if is_oracle(v.gate)}
+        reasons = {one.mutant: one.reason for one in part.ignored}
         for mutant in part.mutants:
-            verdict = verdicts.get(mutant.id)
-            status = status_of(mutant, comparisons.get(mutant.id), verdict, shows)
+            comparison = comparisons.get(mutant.id)
+            chosen = mutant.id not in not_sampled and (mutant.id, gate) not in not_reached
+            verdict = verdicts.get(mutant.id) if chosen and mutant.id not in reasons else None
+            status = status_of(mutant, comparison, verdict, shows)
+            if mutant.id in reasons:
+                status = Status.IGNORED
+            elif not chosen and status is Status.INCONCLUSIVE:
+                status = Status.NOT_RUN
             yield Scored(
-                mutant, status, verdict, baseline, _reach(part, mutant), oracle.get(mutant.id)
+                mutant,
+                status,
+                verdict,
+                baseline,
+                part.reach(mutant),
+                oracle.get(mutant.id),
+                reasons.get(mutant.id, ""),
+                comparison.duplicate_of if comparison else "",
             )
 
 
@@ -101,13 +131,15 @@ def _gate_score(run: Run, gate: str, scored: Iterable[Scored]) -> GateScore:
     scored = tuple(scored)
     counted = tuple(one for one in scored if one.mutant.scored)
     by_class = _groups(counted, lambda mutant: mutant.bug_class)
+    named = weaknesses_of(run, gate)
+    because = reasons_of(run, gate, named)
     return GateScore(
         gate=gate,
         controls=controls_of(run, gate),
-        adversaries=adversaries_of(run, gate),
+        adversaries=msgspec.structs.replace(adversaries_of(run, gate), because=because),
         mutants=_counts(one.status for one in counted),
-        kill_rate=_rate(counted, frozenset({Status.KILLED}), run.seed),
-        detection_rate=_rate(counted, _DETECTED, run.seed),
+        kill_rate=_rate(run, counted, frozenset({Status.KILLED})),
+        detection_rate=_rate(run, counted, _DETECTED),
         macro_kill_rate=macro_average(
             {name: (g.mutants.killed, g.mutants.scored) for name, g in by_class.items()}
         ),
@@ -117,7 +149,8 @@ def _gate_score(run: Run, gate: str, scored: Iterable[Scored]) -> GateScore:
         ladder=_groups(
             (one for one in scored if not one.mutant.scored), lambda mutant: mutant.variant
         ),
-        survivors=tuple(_survivor(one) for one in counted if one.status is Status.SURVIVED),
+        survivors=tuple(_survivor(one, run) for one in counted if one.status is Status.SURVIVED),
+        weaknesses=named,
     )
 
 
@@ -137,13 +170,13 @@ def _group(counts: Counts) -> Group:
     return Group(counts, counts.killed / counts.scored if counts.scored else None)
 
 
-def _rate(scored: Iterable[Scored], success: Set[Status], seed: int) -> Rate:
-    by_kernel = tally(
-        (one.mutant.unit, one.status in success)
-        for one in scored
-        if one.status in success or one.status is Status.SURVIVED
-    )
-    return cluster_bootstrap(by_kernel, seed=seed)
+def _rate(run: Run, scored: Iterable[Scored], success: Set[Status]) -> Rate:
+    """Mutants that were drawn at random are a sample; all of them are a clustered census."""
+    known = [one for one in scored if one.status in success or one.status is Status.SURVIVED]
+    if selection_of(run).sampled:
+        return wilson(sum(one.status in success for one in known), len(known))
+    by_kernel = tally((one.mutant.unit, one.status in success) for one in known)
+    return cluster_bootstrap(by_kernel, seed=run.seed)
 
 
 def _observable(scored: Iterable[Scored], shows: Set[ObservableBy]) -> Observable:
@@ -156,7 +189,7 @@ def _counts_as(one: Scored, status: Status) -> bool:
     return one.mutant.scored and one.status is status
 
 
-def _survivor(one: Scored) -> Survivor:
+def _survivor(one: Scored, run: Run) -> Survivor:
     mutant, verdict = one.mutant, one.verdict
     assert verdict is not None  # a mutant survives by a verdict alone
     return Survivor(
@@ -172,14 +205,9 @@ def _survivor(one: Scored) -> Survivor:
         margin=verdict.margin,
         reveal=mutant.reveal,
         oracle_case=one.oracle.case if one.oracle and one.oracle.reason is not Reason.NONE else "",
+        path=relative(mutant.path, run, mutant.module),
+        line=mutant.line,
     )
-
-
-def _reach(part: SubjectRun, mutant: Mutant) -> frozenset[str]:
-    if mutant.in_launcher:
-        return frozenset(mutant.launches)
-    mutated = f"{mutant.module}:{mutant.kernel}"
-    return frozenset(k.name for k in part.kernels if k.name == mutated or mutated in k.callees)
 
 
 def _survival_reason(verdict: Verdict, one: Scored) -> SurvivalReason:
@@ -201,7 +229,7 @@ def _unseen(one: Scored) -> Unseen:
         why = f"only {labels} would show it" if labels else "by its label, no run can show it"
     elif one.verdict is None:
         why = "no verdict"
-    elif not one.verdict.loaded:
+    elif not one.verdict.loaded and one.verdict.outcome is not GateOutcome.ERROR:
         why = "no proof that the mutant's text was imported"
     else:
         why = one.verdict.detail or one.verdict.outcome.value
@@ -218,34 +246,29 @@ def _summary(part: SubjectRun) -> SubjectSummary:
         layouts=subject.layouts,
         kernels=tuple(kernel.name for kernel in part.kernels),
         failed=part.failed,
+        profile=subject.profile.name,
+        planted=subject.profile.plants,
     )
-
-
-def _skipped(run: Run) -> Iterator[Skip]:
-    """What no subject mutates: a kernel that another subject launches is no omission."""
-    mutated = {kernel.name for part in run.subjects for kernel in part.kernels}
-    skips = (skip for part in run.subjects for skip in part.skipped)
-    for skip in {(s.name, s.line): s for s in skips}.values():
-        if skip.name not in mutated:
-            yield skip
-
-
-def _not_tested(run: Run) -> Iterator[str]:
-    yield from run.not_tested
-    for part in run.subjects:
-        if part.failed:
-            yield f"{part.subject.name}: all of it: {part.failed}"
-        yield from (f"{part.subject.name}: {line}" for line in part.not_tested)
 
 
 def _contradictions(run: Run) -> Iterator[str]:
     for part in run.subjects:
         proven = {c.mutant for c in part.comparisons if c.verdict is CodeVerdict.EQUIVALENT}
+        originals = {
+            verdict.gate: verdict.bits
+            for verdict in part.verdicts
+            if verdict.candidate == original(part.subject.name).id
+        }
         for verdict in part.verdicts:
-            rejected = verdict.outcome is GateOutcome.REJECTED and verdict.loaded
-            rejected = rejected and not verdict.uncompared
-            if rejected and verdict.candidate in proven:
+            if verdict.candidate not in proven or verdict.uncompared or not verdict.loaded:
+                continue
+            if verdict.outcome is GateOutcome.REJECTED:
                 yield f"{verdict.candidate}: proven equivalent, yet {verdict.gate} rejected it"
+            elif verdict.bits and verdict.bits != originals.get(verdict.gate, verdict.bits):
+                yield (
+                    f"{verdict.candidate}: proven equivalent, yet its outputs under "
+                    f"{verdict.gate} differ in bits from the original's"
+                )
 
 
 def _results(by_gate: Mapping[str, Iterable[Scored]]) -> dict[str, dict[str, Result]]:
@@ -257,9 +280,10 @@ def _results(by_gate: Mapping[str, Iterable[Scored]]) -> dict[str, dict[str, Res
 
 
 def _result(one: Scored) -> Result:
-    verdict = one.verdict
+    verdict, ladder = one.verdict, not one.mutant.scored
+    same_as = one.same_as if one.status is Status.DUPLICATE else ""
     if verdict is None:
-        return Result(one.status)
+        return Result(one.status, detail=one.ignored, same_as=same_as, ladder=ladder)
     detail = verdict.detail
     if one.status is Status.CRASHED and verdict.outcome is GateOutcome.ACCEPTED:
         found = verdict.findings[0]
@@ -267,4 +291,4 @@ def _result(one: Scored) -> Result:
             f"the gate accepted it, though a guard saw {found.kind.value} by {found.lanes} lanes "
             f"on {found.argument}"
         )
-    return Result(one.status, verdict.reason, detail, verdict.case)
+    return Result(one.status, verdict.reason, detail, verdict.case, same_as, ladder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gatecert.campaign.records import Run, SubjectRun
-from gatecert.certificate.records import Adversaries, Controls, Rejection
+from gatecert.certificate.records import Adversaries, ControlResult, Controls, Rejection
 from gatecert.gates.records import GateOutcome, Verdict
 from gatecert.mutants.records import original
 from gatecert.statistics import clopper_pearson
@@ -50,6 +50,19 @@ def adversaries_of(run: Run, gate: str) -> Adversaries:
     known = [v for v in verdicts if v.loaded and v.outcome is not GateOutcome.ERROR]
     accepted = tuple(v.candidate for v in known if v.outcome is GateOutcome.ACCEPTED)
     return Adversaries(len(known), len(accepted), len(verdicts) - len(known), accepted)
+
+
+def control_results(run: Run) -> dict[str, dict[str, ControlResult]]:
+    """What every gate said of every control, by control and gate."""
+    found: dict[str, dict[str, ControlResult]] = {}
+    for part in run.subjects:
+        for gate in run.gates:
+            for verdict in _control_verdicts(part, gate):
+                outcome = verdict.outcome if verdict.loaded else GateOutcome.ERROR
+                found.setdefault(verdict.candidate, {})[gate] = ControlResult(
+                    outcome, verdict.cases, verdict.margin, verdict.bits
+                )
+    return found
 
 
 def _control_verdicts(part: SubjectRun, gate: str) -> Iterator[Verdict]:

@@ -11,9 +11,11 @@ import enum
 import msgspec
 
 from gatecert.campaign.records import Environment, Status
-from gatecert.gates.records import Reason, Worst
-from gatecert.mutants.records import Skip
+from gatecert.gates.records import GateOutcome, Reason, Worst
+from gatecert.gates.wiring.weaknesses import NamedWeakness, Weakness
+from gatecert.mutants.records import Ignored, Skip
 from gatecert.operators.records import ObservableBy, Reveal
+from gatecert.provenance import Provenance
 from gatecert.statistics import Rate
 
 FORMAT = 1
@@ -33,6 +35,7 @@ class Counts(msgspec.Struct, frozen=True):
     not_observable: int = 0
     inconclusive: int = 0
     ignored: int = 0
+    not_run: int = 0
 
     @property
     def scored(self) -> int:
@@ -88,6 +91,8 @@ class Adversaries(msgspec.Struct, frozen=True):
     inconclusive: int = 0
     """Without a verdict, in neither of the two above."""
     accepted_ids: tuple[str, ...] = ()
+    because: dict[str, tuple[Weakness, ...]] = {}
+    """Weaknesses that explain why an adversary was accepted, by its id."""
 
 
 class SurvivalReason(str, enum.Enum):
@@ -121,6 +126,9 @@ class Survivor(msgspec.Struct, frozen=True):
     """Input conditions that make this bug visible."""
     oracle_case: str = ""
     """A case on which the oracle rejects it: what this gate lacks; `gatecert replay` runs it."""
+    path: str = ""
+    """Its file, from the configuration's folder; of an installed package `module:` and its name."""
+    line: int = 0
 
 
 class GateScore(msgspec.Struct, frozen=True):
@@ -142,6 +150,8 @@ class GateScore(msgspec.Struct, frozen=True):
     ladder: dict[str, Group]
     """Graded constants below 1e-2, by rung; never part of a kill rate."""
     survivors: tuple[Survivor, ...]
+    weaknesses: tuple[NamedWeakness, ...] = ()
+    """What the gate cannot see, by the evidence of what it did."""
 
 
 class Unseen(msgspec.Struct, frozen=True):
@@ -159,6 +169,31 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: Reason = Reason.NONE
     detail: str = ""
     case: str = ""
+    same_as: str = ""
+    """The mutant that a duplicate has the compiled code of."""
+    ladder: bool = False
+    """It is a rung of the detection ladder, which is in no kill rate."""
+
+
+class SelectionSummary(msgspec.Struct, frozen=True):
+    """What part of the mutants was asked for and run; all of it where nothing is said.
+
+    `since` is the revision of `--in-diff`; `note` says why no mutant lies in that diff. `sample`
+    of `sample_of` mutants were drawn. `not_reached` mutants, over all gates, were left when the
+    time budget was spent.
+    """
+
+    since: str = ""
+    note: str = ""
+    sample: int = 0
+    sample_of: int = 0
+    time_budget_s: float = 0.0
+    not_reached: int = 0
+
+    @property
+    def sampled(self) -> bool:
+        """Are the figures those of a random part, from which the whole is inferred?"""
+        return self.sample < self.sample_of or self.not_reached > 0
 
 
 class Observable(msgspec.Struct, frozen=True):
@@ -179,6 +214,42 @@ class SubjectSummary(msgspec.Struct, frozen=True):
     layouts: tuple[str, ...]
     kernels: tuple[str, ...]
     failed: str = ""
+    profile: str = ""
+    planted: bool = True
+    """False where the profile plants no bugs, so that no kill rate is asked for."""
+
+
+class ControlResult(msgspec.Struct, frozen=True):
+    """What a gate said of one control. `bits` is a hash of all outputs that the oracle saw."""
+
+    outcome: GateOutcome
+    cases: int = 0
+    margin: float = 0.0
+    bits: str = ""
+
+
+class ControlChange(msgspec.Struct, frozen=True):
+    """A control that a gate no longer sees as it did: `what` is `verdict`, `bits`, `cases`, or
+    `present` where only one of the runs had it."""
+
+    id: str
+    gate: str
+    what: str
+    before: str
+    after: str
+
+
+class Against(msgspec.Struct, frozen=True):
+    """The run held against an earlier one, control by control."""
+
+    certificate_sha256: str
+    compared: int
+    """Pairs of control and gate that both runs have."""
+    environment: dict[str, tuple[str, str]]
+    """Versions that differ, before and after."""
+    changed_sources: tuple[str, ...]
+    """What else differs, so that a change may not be the environment's."""
+    changes: tuple[ControlChange, ...]
 
 
 class Certificate(msgspec.Struct, frozen=True):
@@ -214,4 +285,18 @@ class Certificate(msgspec.Struct, frozen=True):
     results: dict[str, dict[str, Result]]
     """What became of every mutant, ladder included, under every gate."""
     timings_s: dict[str, float]
+    weaknesses: tuple[NamedWeakness, ...] = ()
+    """What the chosen gate cannot see, by the evidence of what it did."""
+    selection: SelectionSummary = SelectionSummary()
+    ignored: tuple[Ignored, ...] = ()
+    """Mutants that a person ignores, with the reason and where it is written."""
+    unmet: tuple[str, ...] = ()
+    """Bounds of `[require]` and of the ratchet that were missed when this was written."""
     format: int = FORMAT
+    control_results: dict[str, dict[str, ControlResult]] = {}
+    """What every gate said of every control."""
+    provenance: Provenance | None = None
+    """Hashes of all that the run was of; `gatecert verify` holds a tree against them."""
+    against: Against | None = None
+    sha256: str = ""
+    """Hash of everything above but the timings: it shows an edit by hand, and is no signature."""

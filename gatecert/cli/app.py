@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -17,6 +19,7 @@ COMMANDS = (
     "controls",
     "doctor",
     "gates",
+    "init",
     "merge",
     "mutants",
     "operations",
@@ -25,6 +28,7 @@ COMMANDS = (
     "report",
     "runs",
     "show",
+    "verify",
 )
 
 
@@ -38,6 +42,9 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name, or None."""
         if cmd_name not in COMMANDS:
+            near = difflib.get_close_matches(cmd_name, COMMANDS, n=1)
+            if near:
+                raise click.UsageError(f"No such command {cmd_name!r}; did you mean {near[0]!r}?")
             return None
         module = importlib.import_module(f"gatecert.cli.{cmd_name}")
         command: click.Command = module.command
@@ -52,6 +59,10 @@ def group() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
+    # A shell starts what it puts in the background with interrupts ignored; here they stop a run
+    # in good order.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         result = group.main(args=arguments, prog_name="gatecert", standalone_mode=False)
         return int(result or ExitCode.MET)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from gatecert.cli import options
+
+if TYPE_CHECKING:
+    from gatecert.cli.publishing import Publishing
 
 
 @click.command("certify")
@@ -21,9 +25,13 @@ from gatecert.cli import options
 @options.quick_option
 @options.out_option
 @options.fresh_option
+@options.profile_option
+@options.against_option
 @click.option("--only", multiple=True, metavar="ID", help="Only this mutant (repeatable).")
 @click.option("--matrix", is_flag=True, help="Run every case of every mutant; keep what it showed.")
 @click.option("--shard", "shard_text", metavar="K/N", help="Only the K-th of N parts; see merge.")
+@options.part_options
+@options.publishing_options
 @click.option("--list", "list_only", is_flag=True, help="Name the mutants; run nothing.")
 def command(
     gate_names: Sequence[str],
@@ -36,19 +44,24 @@ def command(
     quick: bool,
     out: Path,
     fresh: bool,
+    profile: str | None,
+    against_path: Path | None,
     only: Sequence[str],
     matrix: bool,
     shard_text: str | None,
     list_only: bool,
+    part: options.Part,
+    publishing: Publishing,
 ) -> int:
     """Run gates on correct code, on adversaries and on every mutant; write a certificate.
 
     Results go to the folder --out: certificate.json, report.md and gatecert.sqlite, from which
     an interrupted run goes on and a later one takes what has not changed. A run of a part
-    (--subject, --operator, --only, --shard) is named after its id, certificate-r2.json, so that
-    it leaves the certificate of a whole run alone.
+    (--subject, --operator, --only, --shard, --in-diff, --sample, --time-budget, --profile) is
+    named after its id, certificate-r2.json, so that it leaves the certificate of a whole run alone.
     """
     from gatecert.campaign.run import run_campaign
+    from gatecert.cli.profiling import apply_profile
     from gatecert.cli.progress import shown_progress
     from gatecert.cli.results import conclude
     from gatecert.cli.setup import make_plan, read_config, say
@@ -57,7 +70,17 @@ def command(
     from gatecert.store.records import parse_shard
 
     shard = None if shard_text is None else parse_shard(shard_text)
-    config = read_config(config_path)
+    part.check(shard=shard is not None, list_only=list_only)
+    ratchet = publishing.check(shard=shard is not None)
+    config, seed, quick, earlier = apply_profile(
+        read_config(config_path),
+        profile,
+        against_path,
+        seed,
+        quick,
+        subject_names,
+        some_controls=bool(only or shard),
+    )
     plan = make_plan(
         config,
         subject_names=subject_names,
@@ -69,6 +92,7 @@ def command(
         only=only,
         matrix=matrix,
         shard=shard,
+        part=part,
     )
     if list_only:
         from gatecert.cli.mutants import list_mutants
@@ -85,7 +109,12 @@ def command(
         quick=quick,
         matrix=matrix,
         fresh=fresh,
+        profile=profile or "",
+        against=earlier.sha256 if earlier else "",
         shard=shard,
+        in_diff=part.in_diff,
+        sample=part.sample,
+        time_budget_s=part.time_budget_s,
     )
     with recording(out, scope) as record:
         if record.resumed:
@@ -94,6 +123,10 @@ def command(
             run = run_campaign(plan, record, progress)
         if record.taken:
             say(f"{record.taken} verdicts were in the store already; --fresh judges them again")
-        # A bound on a rate says nothing of one mutant, nor of a part of a run.
+        # A bound on a rate says nothing of one mutant, nor of a part that nobody drew at random.
         require = Require() if only or shard or run.interrupted else config.require
-        return conclude(run, record, scope, require, as_json)
+        if part.in_diff:
+            require = Require(adversaries=require.adversaries)
+        return conclude(
+            run, record, scope, require, as_json, earlier, publishing=publishing, ratchet=ratchet
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,9 @@ from gatecert.cli import options
 
 if TYPE_CHECKING:
     from gatecert.config import Config
+
+
+_WIDTH = 70
 
 
 @click.command("gates")
@@ -31,12 +35,16 @@ def command(config_path: Path | None, as_json: bool) -> int:
         document = [dict(zip(("name", "kind", "what"), row, strict=True)) for row in rows]
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")
     else:
-        click.echo(render_table(Table("Gates", ("gate", "kind", "what it does"), rows)))
+        wrapped = tuple(
+            (name, kind, textwrap.fill(what, _WIDTH)) if what else (name, kind, what)
+            for name, kind, what in rows
+        )
+        click.echo(render_table(Table("Gates", ("gate", "kind", "what it does"), wrapped)))
     return 0
 
 
 def _rows(config: Config) -> Iterator[tuple[str, str, str]]:
-    from gatecert.gates.preset import presets
+    from gatecert.gates.presets.gate import presets
     from gatecert.gates.registry import ORACLE
 
     what = "inputs from the schema, fp64 reference, rounding-interval test, memory guards"
@@ -44,4 +52,5 @@ def _rows(config: Config) -> Iterator[tuple[str, str, str]]:
     for preset in presets():
         yield preset.name, "preset", f"{preset.data.summary} ({preset.data.source})"
     for name, table in config.gates.items():
-        yield name, table.kind, table.callable or " ".join(table.args)
+        what = table.callable or " ".join(table.command or table.args) or table.around
+        yield name, table.kind, what

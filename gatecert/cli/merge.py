@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from gatecert.cli import options
+
+if TYPE_CHECKING:
+    from gatecert.cli.publishing import Publishing
 
 
 @click.command("merge")
@@ -18,8 +22,14 @@ from gatecert.cli import options
 @options.json_option
 @options.jobs_option
 @options.out_option
+@options.publishing_options
 def command(
-    paths: Sequence[Path], config_path: Path | None, as_json: bool, jobs: int, out: Path
+    paths: Sequence[Path],
+    config_path: Path | None,
+    as_json: bool,
+    jobs: int,
+    out: Path,
+    publishing: Publishing,
 ) -> int:
     """Merge the shards of one plan into the run that one machine would have made.
 
@@ -34,10 +44,21 @@ def command(
     from gatecert.config import Require
     from gatecert.store import recording
 
+    ratchet = publishing.check()
     merged = gather(paths)
     require = Require() if merged.scope.only else read_config(config_path).require
+    if merged.scope.in_diff:
+        require = Require(adversaries=require.adversaries)
     say(f"merging {merged.first.shard.count} shards: {len(merged.verdicts)} verdicts")
     with recording(out, merged.scope) as record:
         with shown_progress() as progress:
             run = merge(merged, record, jobs, progress)
-        return conclude(run, record, merged.scope, require, as_json)
+        return conclude(
+            run,
+            record,
+            merged.scope,
+            require,
+            as_json,
+            publishing=publishing,
+            ratchet=ratchet,
+        )

@@ -112,24 +112,35 @@ def list_mutants(plan: Plan, as_json: bool) -> int:
 
     parts = planted(plan)
     mutants = [mutant for part in parts for mutant in part.mutants]
+    ignored = {one.mutant: one.reason for part in parts for one in part.ignored}
     if as_json:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(mutants)).decode() + "\n")
     else:
         for mutant in mutants:
             ladder = "" if mutant.scored else "  [ladder]"
-            click.echo(f"{mutant.id}  {mutant.detail}{ladder}")
+            reason = f"  [ignored: {ignored[mutant.id]}]" if mutant.id in ignored else ""
+            click.echo(f"{mutant.id}  {mutant.detail}{ladder}{reason}")
+    if plan.since and not any(part.failed for part in parts):
+        return 0  # A diff without a mutant is no failure.
     return _exit_code(parts)
 
 
 def planted(plan: Plan) -> tuple[SubjectRun, ...]:
     """Every subject of the plan with its mutants, planted and not run."""
     from gatecert.campaign.run import plan_campaign
+    from gatecert.campaign.selection import select
     from gatecert.campaign.supervise import server_pool
     from gatecert.cli.progress import shown_progress
+    from gatecert.cli.setup import say
 
     jobs = min(plan.jobs, len(plan.subjects))
     with server_pool(jobs) as pool, shown_progress() as progress:
-        return tuple(part.run for part in plan_campaign(plan, pool, progress))
+        found = plan_campaign(plan, pool, progress)
+    if plan.since or plan.only:
+        found, selection = select(plan, found)
+        if selection.note:
+            say(selection.note)
+    return tuple(part.run for part in found)
 
 
 def _plan(

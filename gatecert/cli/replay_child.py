@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 
 import msgspec
@@ -27,17 +28,28 @@ def _replay(request: ReplayRequest) -> ReplayAnswer:
     from gatecert.lanes import interpreter
 
     interpreter.activate()
-    from gatecert.gates.oracle import OracleGate, PreparedOracle, prepare_case
+    from gatecert.gates.oracle import (
+        OracleGate,
+        PreparedOracle,
+        prepare_case,
+        under_every_config,
+    )
+    from gatecert.lanes.interpreter.tuning import tuning_of
     from gatecert.mutants.overlay import install_overlay
     from gatecert.oracle.case import parse_case
     from gatecert.oracle.operations import resolve_operation
+    from gatecert.subjects import load_entry
 
     subject = request.subject
     operation = resolve_operation(subject.operation or "")
     prepared = prepare_case(operation, parse_case(request.case), subject)
     gate = OracleGate()
-    oracle = PreparedOracle(gate.name, subject, operation, gate.comparator, (prepared,))
     install_overlay(request.candidate.files)
+    with contextlib.suppress(GatecertError):  # the oracle will say so
+        load_entry(subject)
+    # Which configuration a run took is not part of a case: an autotuned kernel takes them all.
+    cases = tuple(under_every_config((prepared,), tuning_of().configs))
+    oracle = PreparedOracle(gate.name, subject, operation, gate.comparator, cases)
     verdict = oracle.judge(request.candidate, stop_at_first=True)
     return ReplayAnswer(verdict, prepared.inputs.sha256)
 

@@ -3,30 +3,96 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gatecert.cli.publishing import Publishing, hold_against, publish, update_ratchet
 from gatecert.cli.setup import say, write_file
 from gatecert.errors import INTERRUPTED, ExitCode
 
 if TYPE_CHECKING:
     from gatecert.campaign.records import Run
     from gatecert.certificate import Certificate
+    from gatecert.certificate.ratchet import Held, Ratchet
     from gatecert.config import Require
     from gatecert.store import RunRecord, Scope
 
 
-def conclude(run: Run, record: RunRecord, scope: Scope, require: Require, as_json: bool) -> int:
+def conclude(
+    run: Run,
+    record: RunRecord,
+    scope: Scope,
+    require: Require,
+    as_json: bool,
+    earlier: Certificate | None = None,
+    *,
+    publishing: Publishing | None = None,
+    ratchet: Ratchet | None = None,
+) -> int:
     """Write certificate and report, print them, finish the run; gives the exit code.
 
     Only a whole and finished run takes the plain names. Any other is named after its id, and
     what an earlier session of it wrote under that name gives way.
     """
-    from gatecert.certificate import certify, exit_code, unmet
+    from gatecert.certificate import exit_code
+
+    publishing = publishing or Publishing()
+    certificate = _certificate(run, require, earlier)
+    # An interrupted run has nothing to say of what it did not judge.
+    held = None if run.interrupted else hold_against(ratchet, certificate, scope)
+    if held is not None and not publishing.update_ratchet:
+        certificate = _with_unmet(certificate, held.failures)
+    place = _write(certificate, run, record, scope)
+    if not run.interrupted:
+        record.finish()
+    print_certificate(certificate, as_json)
+    _tell(certificate, held, place)
+    publish(
+        publishing,
+        certificate,
+        held,
+        root=Path(run.root),
+        as_json=as_json,
+        shard=scope.shard is not None,
+    )
+    if run.interrupted:
+        say("interrupted: the figures are partial; the same command goes on where it stopped")
+        return INTERRUPTED
+    code = exit_code(certificate, require)
+    if ratchet is not None and publishing.update_ratchet:
+        update_ratchet(publishing, ratchet, certificate, scope, code)
+    elif held is not None and held.failures and code is ExitCode.MET:
+        return int(ExitCode.REQUIREMENT_NOT_MET)
+    if scope.shard is not None and code is ExitCode.NOTHING_SCORED:
+        return int(ExitCode.MET)  # A share may hold no scored mutant; the whole will.
+    if code is ExitCode.NOTHING_SCORED:
+        say(_why_nothing(certificate))
+    return int(code)
+
+
+def _certificate(run: Run, require: Require, earlier: Certificate | None) -> Certificate:
+    from gatecert.certificate import certify, unmet
+    from gatecert.certificate.against import held_against
+
+    certificate = held_against(certify(run), earlier)
+    return _with_unmet(certificate, unmet(certificate, require))
+
+
+def _with_unmet(certificate: Certificate, lines: Iterable[str]) -> Certificate:
+    import msgspec
+
+    return msgspec.structs.replace(certificate, unmet=(*certificate.unmet, *lines))
+
+
+def _write(
+    certificate: Certificate, run: Run, record: RunRecord, scope: Scope
+) -> tuple[Path, Path]:
+    """Certificate and report on disk; gives their paths."""
     from gatecert.reports.json import render_json
     from gatecert.reports.markdown import render_markdown
 
-    certificate = certify(run)
     by_id = paths_of(record.folder, record.id)
     plain = scope.whole and not run.interrupted
     paths = paths_of(record.folder) if plain else by_id
@@ -37,19 +103,32 @@ def conclude(run: Run, record: RunRecord, scope: Scope, require: Require, as_jso
     if plain:
         for path in by_id:
             path.unlink(missing_ok=True)
-    if not run.interrupted:
-        record.finish()
-    print_certificate(certificate, as_json)
-    for line in unmet(certificate, require):
+    return paths
+
+
+def _tell(certificate: Certificate, held: Held | None, paths: tuple[Path, Path]) -> None:
+
+    chosen = certificate.selection
+    if chosen.note:
+        say(chosen.note)
+    if chosen.not_reached:
+        spent = f"time budget of {chosen.time_budget_s:g} s spent"
+        say(f"{spent}: {chosen.not_reached} mutants not reached")
+    for line in held.remarks if held is not None else ():
+        say(f"ratchet: {line}")
+    for line in certificate.unmet:
         say(f"requirement not met: {line}")
     say(f"certificate: {paths[0]}; report: {paths[1]}")
-    if run.interrupted:
-        say("interrupted: the figures are partial; the same command goes on where it stopped")
-        return INTERRUPTED
-    code = exit_code(certificate, require)
-    if scope.shard is not None and code is ExitCode.NOTHING_SCORED:
-        return int(ExitCode.MET)  # A share may hold no scored mutant; the whole will.
-    return int(code)
+
+
+def _why_nothing(certificate: Certificate) -> str:
+    counts = certificate.mutants
+    found = {name: getattr(counts, name) for name in counts.__struct_fields__}
+    said = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in found.items() if n)
+    hint = "; raise --time-budget" if certificate.selection.not_reached else ""
+    whys = Counter(one.why for one in certificate.inconclusive)
+    why = f", most of them since {whys.most_common(1)[0][0]}" if whys else ""
+    return f"nothing scored: of {counts.total} mutants {said or 'none'}{why}{hint}"
 
 
 def paths_of(folder: Path, run: str = "") -> tuple[Path, Path]:

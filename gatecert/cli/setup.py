@@ -15,6 +15,7 @@ from gatecert.subjects import Subject
 
 if TYPE_CHECKING:
     from gatecert.campaign.plan import Plan
+    from gatecert.cli.options import Part
     from gatecert.operators.records import Operator
     from gatecert.store import Shard
 
@@ -47,30 +48,39 @@ def make_plan(
     only: Sequence[str] = (),
     matrix: bool = False,
     shard: Shard | None = None,
+    part: Part | None = None,
 ) -> Plan:
-    """A checked plan.
+    """A checked plan; `part` holds the options that leave mutants out.
 
     Raises:
         UsageError: a subject, gate or operator is not known; names the nearest.
     """
     from gatecert.campaign.plan import Plan, gate_refs
-    from gatecert.gates.registry import check_gate_name, make_gate
+    from gatecert.gates.registry import check_around, check_gate_name, make_gate
 
     refs = gate_refs(choose_gates(config, gate_names), config.gates, config.root)
     for ref in refs:
         check_gate_name(ref.name, config.gates)
-        make_gate(ref.name, ref.config, ref.root)
+        if ref.config is not None:
+            check_around(ref.name, ref.config, config.gates)
+        make_gate(ref.name, ref.config, ref.root, ref.around)
     return Plan(
         root=Path(config.root),
         subjects=choose_subjects(config, subject_names),
         gates=refs,
         operators=choose_operators(operator_names),
+        config=config,
         seed=seed,
         quick=quick,
         jobs=jobs,
         only=tuple(only),
         matrix=matrix,
         shard=shard,
+        whole=not subject_names and not operator_names,
+        since=part.in_diff if part else "",
+        sample=part.sample if part else 0,
+        time_budget_s=part.time_budget_s if part else 0.0,
+        ignore=config.ignore,
     )
 
 
@@ -83,7 +93,9 @@ def choose_gates(config: Config, names: Sequence[str]) -> tuple[str, ...]:
     """
     if names:
         return tuple(dict.fromkeys((*names, ORACLE)))
-    return (ORACLE, *(name for name in (config.gates or (YARDSTICK,)) if name != ORACLE))
+    # A sanitizer needs a GPU: it is run where it is asked for.
+    beside = [name for name, table in config.gates.items() if table.kind != "sanitizer"]
+    return (ORACLE, *(name for name in (beside or (YARDSTICK,)) if name != ORACLE))
 
 
 def choose_subjects(config: Config, names: Sequence[str]) -> tuple[Subject, ...]:
@@ -111,8 +123,8 @@ def check_names(what: str, names: Iterable[str], known: Iterable[str]) -> None:
             raise UsageError(f"unknown {what} {name!r}; {hint}")
 
 
-def write_file(path: Path, text: str) -> None:
-    """Write a whole file or leave the old one: never half of it.
+def write_file(path: Path, text: str, *, option: str = "--out") -> None:
+    """Write a whole file or leave the old one: never half of it. `option` named the place.
 
     Raises:
         UsageError: the folder cannot be written.
@@ -123,7 +135,7 @@ def write_file(path: Path, text: str) -> None:
         partial.write_text(text, encoding="utf-8")
         partial.replace(path)
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; choose another --out") from None
+        raise UsageError(f"{path}: {error.strerror}; choose another {option}") from None
 
 
 def say(message: str) -> None:

@@ -7,9 +7,10 @@ candidate's overlay has been installed. Preparing may be dear; judging must not 
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from gatecert.gates.records import Verdict
+from gatecert.gates.suite.records import PytestBaseline
 from gatecert.mutants.records import Candidate
 from gatecert.subjects import Subject
 
@@ -24,6 +25,20 @@ class PreparedGate(Protocol):
         the first failing case ends the run; controls run every case. Never raises for what
         the candidate does: that is what the verdict says.
         """
+        ...
+
+
+@runtime_checkable
+class SelectingGate(Protocol):
+    """A prepared gate that knows from the original which part of it can notice a candidate."""
+
+    @property
+    def baseline(self) -> PytestBaseline:
+        """What it does on the original."""
+        ...
+
+    def without_running(self, candidate: Candidate) -> Verdict | None:
+        """The verdict that is certain before anything runs, if it is: no part can notice."""
         ...
 
 

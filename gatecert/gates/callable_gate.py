@@ -12,7 +12,9 @@ import msgspec
 import numpy as np
 
 from gatecert.errors import EnvironmentFailure, GatecertError, UsageError
+from gatecert.gates.failing import is_no_verdict
 from gatecert.gates.records import GateOutcome, Reason, Verdict
+from gatecert.gates.watching.watch import Watch, watch
 from gatecert.lanes import interpreter
 from gatecert.lanes.records import GuardPolicy
 from gatecert.mutants.records import Candidate, CandidateKind
@@ -20,6 +22,8 @@ from gatecert.sandbox.child import ChildEnd, run_in_child
 from gatecert.subjects import Subject, load_attribute, load_entry
 
 _LOAD_S = 300.0
+_ACCEPTED = GateOutcome.ACCEPTED
+_WATCHED = frozenset((CandidateKind.ORIGINAL, CandidateKind.ADVERSARY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,15 @@ class PreparedCallable:
         return function  # type: ignore[no-any-return]
 
     def judge(self, candidate: Candidate, *, stop_at_first: bool) -> Verdict:
-        """Call the function with the candidate's entry point."""
+        """Call the function with the candidate's entry point; the original and adversaries are
+        watched while it runs."""
+        if candidate.kind not in _WATCHED:
+            return self._judge(candidate, None)
+        with watch(entry=self.subject.entry) as seen:
+            verdict = self._judge(candidate, seen)
+        return msgspec.structs.replace(verdict, evidence=seen.evidence())
+
+    def _judge(self, candidate: Candidate, seen: Watch | None) -> Verdict:
         verdict = Verdict(candidate.id, self.gate, GateOutcome.ERROR)
         try:
             function = self.load()
@@ -82,11 +94,15 @@ class PreparedCallable:
             return msgspec.structs.replace(verdict, detail=_in_words(error))
         answer: Any = None
         failure: BaseException | None = None
+        if seen is not None:
+            seen.begin_test(self.spec, function)
         with interpreter.guarded(GuardPolicy.LENIENT) as log:
             try:
                 answer = function(watched)
             except Exception as error:
                 failure = error
+        if seen is not None:
+            seen.end_test(self.spec, passed=_after_answer(verdict, answer).outcome is _ACCEPTED)
         verdict = msgspec.structs.replace(verdict, findings=log.findings(), cases=1)
         if log.failures():
             # Caught by the launcher or by the gate, it would pass for an answer.
@@ -133,7 +149,7 @@ def _after_exception(
     """An assertion of the gate, or what a candidate raised where the original does not, is a
     rejection; anything else that comes out of the gate is the gate's own failure."""
     verdict = msgspec.structs.replace(verdict, detail=_in_words(failure))
-    if interpreter.is_interpreter_failure(failure) or isinstance(failure, MemoryError):
+    if is_no_verdict(failure):
         return verdict
     if failure in watched.raised:
         reason = Reason.RAISED

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import msgspec
 
+BY_HAND = "by hand"
+"""`Compared.function` where numbers were read out of tensors: the gate compares them itself."""
+
 
 class Compared(msgspec.Struct, frozen=True):
     """Equal calls of one comparing function, `times` of them.
 
-    `function` is its public name (`torch.allclose`); `shapes` and `dtypes` are those of the two
-    sides in the order of the call; a tolerance is None where the function has none. `passed` is
-    what it said, whether or not the gate listened.
+    `function` is its public name (`torch.allclose`), or `BY_HAND`; `shapes` and `dtypes` are those
+    of the two sides in the order of the call; a tolerance is None where the function has none.
+    `passed` is what it said, whether or not the gate listened; by hand it says nothing and is
+    true. `ops` are then the operations between the two sides and the number that was read.
+
+    The last three are known where a tolerance was met by floats: `wrong_by`, the share of itself
+    by which a typical element may be wrong; `of_default`, its allowance over what
+    `torch.testing.assert_close` allows by default; `used`, the largest error over its allowance.
     """
 
     function: str
@@ -24,13 +32,21 @@ class Compared(msgspec.Struct, frozen=True):
     shapes: tuple[tuple[int, ...], ...] = ()
     dtypes: tuple[str, ...] = ()
     times: int = 1
+    ops: tuple[str, ...] = ()
+    wrong_by: float | None = None
+    of_default: float | None = None
+    used: float | None = None
 
 
 class LaunchInputs(msgspec.Struct, frozen=True):
-    """What the tensors of equal launches of one kernel were like, `times` of them.
+    """What the tensors of equal launches of one kernel were like, `times` of them; or those of
+    equal calls of the subject's entry.
 
     `shapes` are those of the tensor arguments by name. `blocks` are the integer constexprs.
-    `negative` says that a floating-point argument held a value below zero.
+    `negative` says that a floating-point input held a value below zero; None: it had none, or
+    it is not known. Of a launch only what it reads and no earlier launch wrote is an input.
+    `programs` is None where the kernel does not ask which one it is, `masked` where no access
+    has a mask, `longest_loop` where it has no loop; `masked` says that a lane was masked off.
     """
 
     kernel: str
@@ -38,9 +54,42 @@ class LaunchInputs(msgspec.Struct, frozen=True):
     dtypes: tuple[str, ...] = ()
     blocks: tuple[tuple[str, int], ...] = ()
     contiguous: bool = True
-    negative: bool = False
-    programs: int = 1
+    negative: bool | None = None
+    programs: int | None = None
+    masked: bool | None = None
+    longest_loop: int | None = None
     times: int = 1
+
+
+class UnequalZip(msgspec.Struct, frozen=True):
+    """The gate's code zipped lists of these lengths at `place` (file:line): it saw the shortest."""
+
+    place: str
+    lengths: tuple[int, ...]
+    times: int = 1
+
+
+class WatchedTest(msgspec.Struct, frozen=True):
+    """What happened in one test, over all its `runs`.
+
+    `compared` counts comparisons, of which `said_no` failed: `objected` of those by raising.
+    `passed` is None where it did not end. `generated` says that a library draws its inputs, and
+    draws more of them once one has failed. `idle_loop` says that it passed without the comparison
+    that stands in its loop.
+    """
+
+    test: str
+    passed: bool | None = None
+    runs: int = 1
+    calls: int = 0
+    raised: int = 0
+    launches: int = 0
+    compared: int = 0
+    said_no: int = 0
+    objected: int = 0
+    warned: int = 0
+    generated: bool = False
+    idle_loop: bool = False
 
 
 class TestTally(msgspec.Struct, frozen=True):
@@ -60,15 +109,23 @@ class Evidence(msgspec.Struct, frozen=True):
     """All that was seen of a gate's run.
 
     `entry_calls` counts calls of the subject's entry, `entry_raised` those that raised; None
-    where nobody could count. `compared_nothing` lists tests that passed without any comparison.
-    `warnings` are the messages of distinct warnings. `printed_sha256` hashes what it printed.
+    where nobody could count. `entry_in_place` counts those that gave back nothing, or an argument;
+    `entry_inputs` are what it was called with. `compared_nothing` lists tests that passed without
+    reading a value. `warnings` are distinct warnings, by `warnings`, `logging` or a printed line
+    that speaks of one. `captured` counts how often it read printed text back, `shown` how often
+    it made text of a tensor or printed a fraction.
     """
 
     entry_calls: int | None = None
     entry_raised: int | None = None
+    entry_in_place: int = 0
+    entry_inputs: tuple[LaunchInputs, ...] = ()
     compared: tuple[Compared, ...] = ()
     launches: tuple[LaunchInputs, ...] = ()
     tally: TestTally | None = None
+    tests: tuple[WatchedTest, ...] = ()
     compared_nothing: tuple[str, ...] = ()
+    zips: tuple[UnequalZip, ...] = ()
     warnings: tuple[str, ...] = ()
-    printed_sha256: str = ""
+    captured: int = 0
+    shown: int = 0

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from gatecert.gates.failing import is_no_verdict
 from gatecert.gates.records import Worst
 from gatecert.lanes import interpreter
 from gatecert.lanes.records import Finding, GuardPolicy
@@ -83,8 +84,7 @@ def no_verdict(run: Execution, candidate: Candidate) -> str | None:
     error = run.error
     if error is None:
         return None
-    lanes = isinstance(error, MemoryError) or interpreter.is_interpreter_failure(error)
-    if lanes or candidate.kind is CandidateKind.ORIGINAL:
+    if is_no_verdict(error) or candidate.kind is CandidateKind.ORIGINAL:
         return f"{type(error).__name__}: {error}"
     return None
 

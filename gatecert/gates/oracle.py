@@ -33,17 +33,34 @@ from gatecert.subjects import Subject, load_entry
 _REPEAT_EVERY = 4
 _REPEATED, _REORDERED = 0, 2
 """Which of every four cases run again, and which with their programs in another order: reversed
-and shuffled in turn. Where programs meet in memory the others run interleaved."""
+and shuffled in turn. Where programs meet in memory the others run interleaved, with and without
+late writes in turn."""
 _DEFAULT_COMPARATOR = RoundingInterval()
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedCase:
-    """A case with its inputs and its fp64 expectation."""
+    """A case with its inputs and its fp64 expectation.
+
+    `config` is the autotune configuration that it runs under where every case runs under each;
+    else `turn` says whose turn it is.
+    """
 
     case: Case
     inputs: Inputs
     expected: Expected
+    config: int | None = None
+    turn: int = 0
+
+    @property
+    def name(self) -> str:
+        """The case's id, and its configuration where that is fixed."""
+        return self.case.id if self.config is None else f"{self.case.id} config={self.config}"
+
+    @property
+    def tuning(self) -> int:
+        """The position of the configuration, to be counted round and round."""
+        return self.turn if self.config is None else self.config
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +105,20 @@ class OracleGate:
             layouts=subject.layouts,
             blocks=subject.blocks,
             extra_dims=subject.dims,
-            strategy="quick" if quick else self.strategy,
+            strategy="quick" if quick else subject.profile.strategy or self.strategy,
             seed=seed,
         )
+        prepared = [prepare_case(operation, case, subject) for case in cases]
         return PreparedOracle(
             gate=self.name,
             subject=subject,
             operation=operation,
             comparator=self.comparator,
-            cases=tuple(prepare_case(operation, case, subject) for case in cases),
+            cases=tuple(
+                under_every_config(prepared, subject.configs)
+                if subject.profile.every_config
+                else in_turns(prepared, subject.configs)
+            ),
         )
 
 
@@ -105,6 +127,32 @@ def prepare_case(operation: Operation, case: Case, subject: Subject) -> Prepared
     inputs = make_inputs(operation, case)
     expected = expect(operation, case, inputs, intermediate=subject.intermediate)
     return PreparedCase(case, inputs, expected)
+
+
+def under_every_config(cases: Sequence[PreparedCase], configs: int) -> Iterator[PreparedCase]:
+    """The cases under each of several autotune configurations; inputs are shared."""
+    if configs < 2:
+        yield from cases
+    else:
+        for config in range(configs):
+            yield from (replace(case, config=config) for case in cases)
+
+
+def in_turns(cases: Sequence[PreparedCase], configs: int) -> Iterator[PreparedCase]:
+    """The cases, each under one of the autotune configurations, such that each has its turn.
+
+    Who takes which follows from the cases' ids: their order goes with dtypes and layouts. Where
+    there are fewer cases than configurations, the first ones run again. Where their number is not
+    known, each case's id alone says.
+    """
+    ranked = sorted(range(len(cases)), key=lambda i: zlib.crc32(cases[i].case.id.encode()))
+    if configs < 1:
+        yield from (replace(case, turn=zlib.crc32(case.case.id.encode())) for case in cases)
+        return
+    turns = {place: rank % configs for rank, place in enumerate(ranked)}
+    yield from (replace(case, turn=turns[place]) for place, case in enumerate(cases))
+    for config in range(len(cases), configs if cases else 0):
+        yield replace(cases[config % len(cases)], turn=config)
 
 
 class NoVerdict(Exception):
@@ -129,7 +177,7 @@ class Call:
             NoVerdict: it failed in a way that is no evidence against the candidate.
         """
         # An autotuned kernel takes each of its configurations in some of the cases.
-        with interpreter.tuned(zlib.crc32(self.prepared.case.id.encode())):
+        with interpreter.tuned(self.prepared.tuning):
             run = execute(self.entry, self.prepared.inputs, GuardPolicy.STRICT, self.in_place)
         trouble = no_verdict(run, self.candidate)
         if trouble is not None:
@@ -176,7 +224,7 @@ class PreparedOracle:
             return self._error(candidate, f"{type(error).__name__}: {error}", 0)
         bits = hashlib.sha256()
         findings: list[Finding] = []
-        first: tuple[Failure, Case] | None = None
+        first: tuple[Failure, PreparedCase] | None = None
         closest = Closest()
         done = 0
         for number, prepared in enumerate(self.cases):
@@ -192,13 +240,13 @@ class PreparedOracle:
                 if cells is not None and sight is not None:
                     cells.append(self._cell(call, run, sight, number))
             except NoVerdict as trouble:
-                return self._error(candidate, f"{prepared.case.id}: {trouble}", done)
+                return self._error(candidate, f"{prepared.name}: {trouble}", done)
             findings += run.findings
             bits.update(run.bits.encode())
             if failure is None and near.score > closest.score:
                 closest = near
             if failure is not None and first is None:
-                first = failure, prepared.case
+                first = failure, prepared
                 if stop_at_first:
                     break
         verdict = Verdict(
@@ -214,8 +262,8 @@ class PreparedOracle:
         )
         if first is None:
             return verdict
-        failure, case = first
-        return _rejected(verdict, failure, case)
+        failure, at = first
+        return _rejected(verdict, failure, at)
 
     def _check(self, prepared: PreparedCase, run: Execution) -> tuple[Failure | None, Closest]:
         """The first failed check of a run, and its closest call."""
@@ -268,12 +316,17 @@ class PreparedOracle:
         return None
 
     def _turns(self, number: int) -> Sequence[int]:
-        return range(_REPEAT_EVERY) if len(self.cases) == 1 else (number % _REPEAT_EVERY,)
+        return range(_REPEAT_EVERY) if self._alone else (number % _REPEAT_EVERY,)
+
+    @property
+    def _alone(self) -> bool:
+        """Whether there is one case only, as in a replay, under however many configurations."""
+        return all(prepared.case == self.cases[0].case for prepared in self.cases)
 
     def _orders(
         self, run: Execution, number: int, turns: Sequence[int]
     ) -> Iterator[interpreter.ProgramOrder]:
-        alone = len(self.cases) == 1
+        alone = self._alone
         if _REORDERED in turns:
             second = number // _REPEAT_EVERY % 2 == 1
             if alone or not second:
@@ -281,7 +334,11 @@ class PreparedOracle:
             if alone or second:
                 yield interpreter.ProgramOrder.SHUFFLED
         if run.shares_memory and (alone or turns[0] not in (_REPEATED, _REORDERED)):
-            yield interpreter.ProgramOrder.INTERLEAVED
+            late = number // (_REPEAT_EVERY // 2) % 2 == 1
+            if alone or not late:
+                yield interpreter.ProgramOrder.INTERLEAVED
+            if alone or late:
+                yield interpreter.ProgramOrder.INTERLEAVED_LATE
 
     def _cell(self, call: Call, run: Execution, sight: Sight, number: int) -> Cell:
         """The record of a case with all its further runs, whatever the verdict on it is."""
@@ -296,7 +353,7 @@ class PreparedOracle:
                 again.append(self._sight(call.prepared, call.run_in(order, number), order.value))
         except NoVerdict as trouble:
             untold = str(trouble)
-        return Cell(call.prepared.case.id, sight, tuple(again), untold)
+        return Cell(call.prepared.name, sight, tuple(again), untold)
 
     def _sight(self, prepared: PreparedCase, run: Execution, order: str = "") -> Sight:
         """What an execution showed, whether or not the comparator allows it."""
@@ -316,14 +373,15 @@ class PreparedOracle:
         )
 
 
-def _rejected(verdict: Verdict, failure: Failure, case: Case) -> Verdict:
+def _rejected(verdict: Verdict, failure: Failure, at: PreparedCase) -> Verdict:
+    under = "" if at.config is None else f"under autotune configuration {at.config}: "
     return Verdict(
         candidate=verdict.candidate,
         gate=verdict.gate,
         outcome=GateOutcome.REJECTED,
         reason=failure.reason,
-        detail=failure.detail,
-        case=case.id,
+        detail=under + failure.detail,
+        case=at.case.id,
         worst=failure.worst,
         findings=verdict.findings,
         cases=verdict.cases,

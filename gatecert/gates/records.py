@@ -7,6 +7,7 @@ import enum
 import msgspec
 
 from gatecert.gates.evidence import Evidence
+from gatecert.gates.suite.records import PytestBaseline
 from gatecert.lanes.records import Finding
 
 
@@ -47,7 +48,7 @@ class Reason(str, enum.Enum):
     TEST_FAILED = "test_failed"
     """A test of an external gate failed in its call phase."""
     SAID_NO = "said_no"
-    """A callable gate returned False."""
+    """A callable returned False, or a command or one of its tools said no."""
 
 
 class Worst(msgspec.Struct, frozen=True):
@@ -107,3 +108,5 @@ class Verdict(msgspec.Struct, frozen=True):
     """What the process died of, where it did."""
     evidence: Evidence | None = None
     """What an external gate did while it judged: on the original and on adversaries."""
+    baseline: PytestBaseline | None = None
+    """On the original under a pytest gate: what its tests do, and which are set aside."""

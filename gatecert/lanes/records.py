@@ -27,6 +27,21 @@ class Launch(msgspec.Struct, frozen=True):
     """File and line of the code that launched it, where that is Python's to tell."""
 
 
+class LaunchTrace(msgspec.Struct, frozen=True):
+    """What one launch did: names of the arguments it `read`, and those it `wrote`.
+
+    `masked` says that some lane of some access was masked off; None: no access has a mask.
+    `longest_loop` counts the turns of its longest loop over a range; None: it has no such loop.
+    """
+
+    read: frozenset[str]
+    wrote: frozenset[str]
+    masked: bool | None
+    longest_loop: int | None
+    asks_which_program: bool
+    """It calls `tl.program_id`."""
+
+
 class FindingKind(str, enum.Enum):
     """What a guard noticed while a kernel ran."""
 

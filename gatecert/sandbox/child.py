@@ -10,11 +10,12 @@ import select
 import signal
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gatecert.processes import die_with_parent
+from gatecert.processes import adopt_orphans, children, die_with_parent, end_children
+from gatecert.sandbox.private_tree import restore_tree, use_scratch
 
 _LOG_TAIL_BYTES = 4000
 _PYTHON_ERROR = 86
@@ -53,10 +54,13 @@ def run_in_child(
     """Fork, run `work`, return the bytes it gives.
 
     The child leads a process group of its own, reads /dev/null and prints into a log. It
-    leaves by `os._exit`, so that a corrupted heap cannot spoil an answer already given, and
-    whatever it started is killed with it.
+    leaves by `os._exit`, so that a corrupted heap cannot spoil an answer already given.
+    Whatever it started is killed with it, in whatever session it is, and then the private
+    tree in force is as it was before.
     """
     started = time.monotonic()
+    adopt_orphans()
+    before = children()
     read_end, write_end = os.pipe()
     with tempfile.TemporaryFile() as log:
         pid = os.fork()
@@ -65,10 +69,10 @@ def run_in_child(
             _be_the_child(work, write_end, log.fileno(), memory_bytes)
         os.close(write_end)
         try:
-            chunks, timed_out = _read_until(read_end, started + timeout_s)
+            chunks, timed_out = _read_until(read_end, pid, started + timeout_s)
         finally:
             os.close(read_end)
-            status = _end(pid)
+            status = _end(pid, before)
         log.seek(max(0, log.seek(0, os.SEEK_END) - _LOG_TAIL_BYTES))
         text = log.read().decode("utf-8", "replace")
     answer = b"".join(chunks)
@@ -76,40 +80,64 @@ def run_in_child(
     end = ChildEnd.ANSWERED if complete else ChildEnd.TIMEOUT if timed_out else ChildEnd.DIED
     number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     raised = os.WIFEXITED(status) and os.WEXITSTATUS(status) == _PYTHON_ERROR
-    return ChildResult(end, answer, text, number, raised, time.monotonic() - started)
+    seconds = time.monotonic() - started
+    restore_tree()
+    return ChildResult(end, answer, text, number, raised, seconds)
 
 
-def _read_until(read_end: int, deadline: float) -> tuple[list[bytes], bool]:
+def _read_until(read_end: int, pid: int, deadline: float) -> tuple[list[bytes], bool]:
+    """What the child answered until it closed the pipe, ended a line or ended itself: others
+    that it started may hold the pipe open for long."""
     chunks: list[bytes] = []
-    while True:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            return chunks, True
-        ready, _, _ = select.select([read_end], [], [], left)
-        if not ready:
-            return chunks, True
-        chunk = os.read(read_end, 1 << 16)
-        if not chunk:
-            return chunks, False
-        chunks.append(chunk)
-        if chunk.endswith(b"\n"):
-            return chunks, False
+    with _end_of(pid) as ended:
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return chunks, True
+            ready, _, _ = select.select([read_end, *ended], [], [], left)
+            if not ready:
+                return chunks, True
+            if read_end not in ready:
+                return chunks, False
+            chunk = os.read(read_end, 1 << 16)
+            if not chunk:
+                return chunks, False
+            chunks.append(chunk)
+            if chunk.endswith(b"\n"):
+                return chunks, False
 
 
-def _end(pid: int) -> int:
-    """Give a finished child a moment, then kill its whole group; returns its wait status."""
+@contextlib.contextmanager
+def _end_of(pid: int) -> Iterator[list[int]]:
+    """A file descriptor that becomes readable when the process ends, where there are such."""
+    descriptors: list[int] = []
+    with contextlib.suppress(OSError, AttributeError):
+        descriptors.append(os.pidfd_open(pid))
+    try:
+        yield descriptors
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _end(pid: int, before: Collection[int]) -> int:
+    """Give a finished child a moment, then kill it and all that it left; its wait status.
+
+    Children that were there `before` are somebody else's.
+    """
     deadline = time.monotonic() + 0.5
-    while time.monotonic() < deadline:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)
-            return status
+    done, status = os.waitpid(pid, os.WNOHANG)
+    while not done and time.monotonic() < deadline:
         time.sleep(0.001)
-    for kill in (os.killpg, os.kill):
+        done, status = os.waitpid(pid, os.WNOHANG)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    if not done:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            kill(pid, signal.SIGKILL)
-    return os.waitpid(pid, 0)[1]
+            os.kill(pid, signal.SIGKILL)
+        status = os.waitpid(pid, 0)[1]
+    end_children(but=before)
+    return status
 
 
 def _be_the_child(work: Callable[[], bytes], write_end: int, log: int, memory_bytes: int) -> None:
@@ -121,6 +149,7 @@ def _be_the_child(work: Callable[[], bytes], write_end: int, log: int, memory_by
         os.dup2(log, 1)
         os.dup2(log, 2)
         _close_all_but(write_end)
+        use_scratch()
         if memory_bytes:
             _limit_memory(memory_bytes)
         answer = work() + b"\n"

@@ -22,6 +22,7 @@ _SINGLE_THREADED = {
     "PYTHONHASHSEED": "0",
     "TRITON_INTERPRET": "1",
 }
+_GOODBYE_S = 10.0
 
 
 class Server:
@@ -67,8 +68,12 @@ class Server:
     def close(self) -> None:
         """End the server and everything it started."""
         if self._process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            # It knows its descendants, whatever sessions they moved to, and its own files.
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_GOODBYE_S)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout, self._log):
             if stream is not None:

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from gatecert.errors import EnvironmentFailure, GatecertError
+from gatecert.gates.command.elsewhere import GateElsewhere
 from gatecert.gates.oracle import OracleGate
 from gatecert.gates.registry import make_gate
 from gatecert.lanes import interpreter
+from gatecert.lanes.interpreter.tuning import Tuning, tuning_of
 from gatecert.lanes.records import GuardPolicy, Launch
 from gatecert.mutants.records import original
 from gatecert.oracle.case import Case
@@ -25,8 +30,12 @@ from gatecert.oracle.cases import cases_for
 from gatecert.oracle.domain import domain_cases
 from gatecert.oracle.inputs import make_inputs
 from gatecert.oracle.operations import Operation, resolve_operation
+from gatecert.profiles import DimsRule, dims_around
+from gatecert.sandbox.caveats import check_baseline
 from gatecert.sandbox.imports import is_users
+from gatecert.sandbox.private_tree import users_path
 from gatecert.sandbox.protocol import Failed, Probed, ProbeRequest
+from gatecert.sandbox.reads import Reads, watch_reads
 from gatecert.subjects import Subject, load_entry
 
 _BLOCK_SIZES = range(8, 513)
@@ -37,7 +46,10 @@ def probe(request: ProbeRequest) -> Probed | Failed:
     """What the original launches; a `Failed` says why it cannot be run."""
     subject = request.subject
     blocks: dict[str, tuple[int, ...]] = dict(subject.blocks)
+    dims: dict[str, tuple[int, ...]] = dict(subject.dims)
+    tuning = Tuning()
     before = set(sys.modules)
+    reads = watch_reads(is_users)
     try:
         entry = load_entry(subject)
         if subject.operation is None:
@@ -46,7 +58,9 @@ def probe(request: ProbeRequest) -> Probed | Failed:
             operation = resolve_operation(subject.operation)
             launches = list(_launches_on_domain(subject, entry, operation, request.seed))
             blocks = blocks or infer_blocks(launches, operation.tiled)
-            launches += _launches_of_oracle(subject, entry, operation, blocks, request.seed)
+            tuning = tuning_of({launch.kernel for launch in launches})
+            dims = dims_of(subject, operation, blocks, tuning)
+            launches += _launches_of_oracle(subject, entry, operation, blocks, dims, request.seed)
     except GatecertError as error:
         return Failed(str(error), int(error.exit_code))
     distinct = {
@@ -55,14 +69,18 @@ def probe(request: ProbeRequest) -> Probed | Failed:
     }
     home, home_path = find_home(subject.entry, entry)
     modules = _modules_with_kernels()
+    sources = _hash_sources(modules, reads, subject.import_paths)
     return Probed(
         launches=tuple(distinct.values()),
         modules=modules,
         home=home,
         home_path=home_path,
         blocks=blocks,
-        sources_sha256=_hash_sources(modules),
+        sources_sha256=_hash_of_all(sources, reads),
         preload=tuple(sorted(n for n in set(sys.modules) - before if n.startswith("torch."))),
+        sources=sources,
+        dims=dims,
+        configs=tuning.configs,
     )
 
 
@@ -84,6 +102,21 @@ def infer_blocks(launches: Iterable[Launch], tiled: Iterable[str]) -> dict[str, 
     }
     sizes = tuple(sorted(fixed))[:_MOST_BLOCKS_PER_DIM]
     return dict.fromkeys(tiled, sizes) if sizes else {}
+
+
+def dims_of(
+    subject: Subject, operation: Operation, blocks: dict[str, tuple[int, ...]], tuning: Tuning
+) -> dict[str, tuple[int, ...]]:
+    """The sizes that the oracle adds, by the rule of the subject's profile.
+
+    A dim with a few allowed sizes keeps those: a block size is none of them.
+    """
+    rule = subject.profile.dims
+    if rule is DimsRule.LISTED:
+        return dict(subject.dims)
+    tiles = tuning.tiles if rule is DimsRule.AROUND_CONFIGS else ()
+    tiled = [dim for dim in operation.tiled if dim not in operation.sizes]
+    return dims_around(subject.dims, tiled, blocks, tiles)
 
 
 def find_home(spec: str, entry: Callable[..., Any]) -> tuple[str, str]:
@@ -136,6 +169,7 @@ def _launches_of_oracle(
     entry: Callable[..., Any],
     operation: Operation,
     blocks: dict[str, tuple[int, ...]],
+    dims: dict[str, tuple[int, ...]],
     seed: int,
 ) -> Iterator[Launch]:
     cases = cases_for(
@@ -143,8 +177,8 @@ def _launches_of_oracle(
         dtypes=subject.dtypes,
         layouts=subject.layouts,
         blocks=blocks,
-        extra_dims=subject.dims,
-        strategy=OracleGate().strategy,
+        extra_dims=dims,
+        strategy=subject.profile.strategy or OracleGate().strategy,
         seed=seed,
     )
     return _launches_dry(subject, entry, operation, cases)
@@ -170,11 +204,16 @@ def _call(subject: Subject, entry: Callable[..., Any], operation: Operation, cas
 
 
 def _launches_of_gate(request: ProbeRequest) -> Iterable[Launch]:
-    gate = make_gate(request.gate.name, request.gate.config, request.gate.root)
+    ref, candidate = request.gate, original(request.subject.name)
+    gate = make_gate(ref.name, ref.config, ref.root, ref.around)
     prepared = gate.prepare(request.subject, seed=request.seed, quick=True)
-    with interpreter.recording() as seen:
-        prepared.judge(original(request.subject.name), stop_at_first=False)
-    return seen
+    if isinstance(prepared, GateElsewhere):
+        verdict, seen = prepared.run_elsewhere(candidate, {}, stop_at_first=False)
+        check_baseline(ref.name, [verdict], must_accept=True)
+        return seen.launches
+    with interpreter.recording() as launches:
+        prepared.judge(candidate, stop_at_first=False)
+    return launches
 
 
 def _modules_with_kernels() -> dict[str, str]:
@@ -191,14 +230,24 @@ def _modules_with_kernels() -> dict[str, str]:
     return found
 
 
-def _hash_sources(modules: dict[str, str]) -> str:
-    """Hash of every imported file that is no library's, and of those with kernels."""
-    paths = set(modules.values())
-    for module in list(sys.modules.values()):
+def _hash_sources(
+    modules: dict[str, str], reads: Reads, folders: tuple[str, ...]
+) -> dict[str, str]:
+    """By path the hash of every file that was imported and is no library's, of those with
+    kernels, and of those below the folders that were read."""
+    paths = set(modules.values()) | {path for path in reads.files(folders) if is_users(path)}
+    for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None)
+        if name.partition(".")[0] == "gatecert":
+            continue  # its fingerprint is part of every key
         if isinstance(path, str) and path.endswith(".py") and is_users(path):
             paths.add(path)
-    digest = hashlib.sha256()
-    for path in sorted(paths):
-        digest.update(path.encode() + b"\0" + Path(path).read_bytes())
-    return digest.hexdigest()
+    return {
+        users_path(path): hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        for path in sorted(paths)
+    }
+
+
+def _hash_of_all(sources: dict[str, str], reads: Reads) -> str:
+    settings = [(name, os.environ.get(name)) for name in sorted(reads.variables)]
+    return hashlib.sha256(msgspec.json.encode((sources, settings))).hexdigest()

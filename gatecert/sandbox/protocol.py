@@ -6,17 +6,20 @@ import msgspec
 
 from gatecert.gates.config import GateConfig
 from gatecert.gates.records import Verdict
+from gatecert.gates.suite.records import PytestBaseline
 from gatecert.lanes.records import Launch
 from gatecert.mutants.records import Candidate
 from gatecert.subjects import Subject
 
 
 class GateRef(msgspec.Struct, frozen=True):
-    """A gate by name, with its table of gatecert.toml where it has one."""
+    """A gate by name, with its table of gatecert.toml where it has one; `around` is the table
+    of the gate that a sanitizer runs."""
 
     name: str
     root: str
     config: GateConfig | None = None
+    around: GateConfig | None = None
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -53,7 +56,10 @@ class ShardRequest(msgspec.Struct, frozen=True, tag="shard"):
     """Judge candidates of one subject. `overlay=False` leaves the user's code as it is, which
     makes every mutant the original: a self-test of the whole chain. `signatures` holds the keys
     of the compiled forms that mutants were compared by; `preload` names library modules that the
-    code under test imports, so that they are imported once and not in every child."""
+    code under test imports, so that they are imported once and not in every child. After
+    `stop_after_s` no further task is started. `baselines` holds by gate what was measured on the
+    original for the whole run. `modules` maps modules with mutants to their files: a gate may
+    import one under another name."""
 
     subject: Subject
     gates: tuple[GateRef, ...]
@@ -64,6 +70,9 @@ class ShardRequest(msgspec.Struct, frozen=True, tag="shard"):
     quick: bool = False
     limits: Limits = Limits()
     overlay: bool = True
+    stop_after_s: float | None = None
+    baselines: dict[str, PytestBaseline] = {}
+    modules: dict[str, str] = {}
 
 
 class Probed(msgspec.Struct, frozen=True, tag="probed"):
@@ -72,8 +81,10 @@ class Probed(msgspec.Struct, frozen=True, tag="probed"):
     `modules` maps every module with kernels to its file. `home` is where the entry is really
     defined, as `module:qualname`, and `home_path` that module's file. `blocks` are the block
     sizes that launches show, by dim. `sources_sha256` covers every file that is not a library's
-    and was imported: a verdict on the original depends on them all. `preload` names the parts
-    of torch that importing the entry brought in.
+    and was imported: a verdict on the original depends on them all; `sources` has the hash of
+    each by its path. `preload` names the parts of torch that importing the entry brought in.
+    `dims` are the sizes that the oracle is to add, by the subject's profile, and `configs` is
+    how many autotune configurations a launched kernel has at most.
     """
 
     launches: tuple[Launch, ...]
@@ -83,6 +94,9 @@ class Probed(msgspec.Struct, frozen=True, tag="probed"):
     blocks: dict[str, tuple[int, ...]]
     sources_sha256: str
     preload: tuple[str, ...]
+    sources: dict[str, str] = {}
+    dims: dict[str, tuple[int, ...]] = {}
+    configs: int = 1
 
 
 class Judged(msgspec.Struct, frozen=True, tag="judged"):
@@ -93,10 +107,12 @@ class Judged(msgspec.Struct, frozen=True, tag="judged"):
 
 
 class Prepared(msgspec.Struct, frozen=True, tag="prepared"):
-    """A gate is ready; `seconds` went into its inputs and references."""
+    """A gate is ready; `seconds` went into its inputs and references. `notes` are for the user:
+    what a candidate costs where that is much, and what the gate does to its files."""
 
     gate: str
     seconds: float
+    notes: tuple[str, ...] = ()
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):

@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
 import msgspec
 
-from gatecert.gates.base import PreparedGate
+from gatecert.gates.base import PreparedGate, SelectingGate
 from gatecert.gates.cells import ObservingGate, pack_cells
+from gatecert.gates.command.elsewhere import GateElsewhere
 from gatecert.gates.records import GateOutcome, Reason, Spent, Verdict
 from gatecert.gates.registry import make_gate
+from gatecert.gates.suite.gate import with_baseline
 from gatecert.lanes import interpreter
+from gatecert.lanes.records import Launch
 from gatecert.mutants import adversaries
 from gatecert.mutants.overlay import install_overlay, overlay_proof
-from gatecert.mutants.records import CandidateKind, original
-from gatecert.sandbox.caveats import without_call, without_launches, without_proof
+from gatecert.mutants.records import Candidate, CandidateKind, original
+from gatecert.sandbox.caveats import (
+    check_baseline,
+    without_call,
+    without_launches,
+    without_proof,
+    without_use,
+)
 from gatecert.sandbox.child import ChildEnd, ChildResult, run_in_child
 from gatecert.sandbox.imports import forget_user_modules
+from gatecert.sandbox.naming import under_known_names
+from gatecert.sandbox.private_tree import tree_notes
 from gatecert.sandbox.probe import probe
 from gatecert.sandbox.protocol import (
     Event,
@@ -33,6 +46,7 @@ from gatecert.sandbox.protocol import (
     ShardRequest,
     Task,
 )
+from gatecert.sandbox.relocation import as_users, moved
 from gatecert.sandbox.signatures import signature_of
 from gatecert.subjects import Subject
 
@@ -40,12 +54,16 @@ Say = Callable[[Event], None]
 
 
 def serve(request: Request, say: Say) -> None:
-    """Answer one request; errors of the user's making are raised as `GatecertError`."""
-    _extend_path(request.subject)
-    if isinstance(request, ProbeRequest):
-        _serve_probe(request, say)
-    else:
-        _serve_shard(request, say)
+    """Answer one request; errors of the user's making are raised as `GatecertError`.
+
+    Where a gate of the user's runs, all is done in a private copy of the project.
+    """
+    with moved(request) as (here, tree):
+        _extend_path(here.subject)
+        if isinstance(here, ProbeRequest):
+            _serve_probe(here, lambda event: say(as_users(event, tree)))
+        else:
+            _serve_shard(here, lambda event: say(as_users(event, tree)))
 
 
 def _serve_probe(request: ProbeRequest, say: Say) -> None:
@@ -63,34 +81,72 @@ def _serve_shard(request: ShardRequest, say: Say) -> None:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
     before = set(sys.modules)
+    began = time.monotonic()
     prepared: dict[str, PreparedGate] = {}
     for ref in request.gates:
         started = time.monotonic()
-        gate = make_gate(ref.name, ref.config, ref.root)
+        gate = make_gate(ref.name, ref.config, ref.root, ref.around)
+        gate = with_baseline(gate, request.baselines.get(ref.name), request.modules)
         prepared[ref.name] = gate.prepare(request.subject, seed=request.seed, quick=request.quick)
         say(Prepared(ref.name, time.monotonic() - started))
     forget_user_modules(before, {path for task in request.tasks for path in task.candidate.files})
     external = {ref.name for ref in request.gates if ref.config is not None}
     baselines: dict[str, Judged] = {}
     for task in request.tasks:
+        if request.stop_after_s is not None and time.monotonic() - began > request.stop_after_s:
+            break
         gate_name = task.gate
         if gate_name not in baselines:
-            first = msgspec.structs.replace(
-                task, candidate=original(request.subject.name), stop_at_first=False
-            )
-            limit_s = request.limits.baseline_s
-            baselines[gate_name] = _judge(request, prepared[gate_name], first, limit_s)
+            baselines[gate_name] = _baseline_of(request, prepared[gate_name], task)
+            notes = _notes(prepared[gate_name], baselines[gate_name].verdict)
+            say(Prepared(gate_name, 0.0, notes))
         baseline = baselines[gate_name]
         if task.candidate.kind is CandidateKind.ORIGINAL:
             say(baseline)
+            continue
+        if (certain := _without_running(prepared[gate_name], task)) is not None:
+            say(certain)
             continue
         usual_s = request.limits.factor * baseline.verdict.duration_s
         limit_s = max(request.limits.minimum_s, usual_s)
         judged = _judge(request, prepared[gate_name], task, limit_s)
         must_fail = task.candidate.kind is not CandidateKind.BENIGN
-        if gate_name in external and baseline.verdict.launches == 0 and must_fail:
-            judged = Judged(without_launches(judged.verdict))
+        if gate_name in external and baseline.verdict.launches == 0:
+            caveat = without_launches if must_fail else without_use
+            judged = Judged(caveat(judged.verdict))
         say(judged)
+
+
+def _baseline_of(request: ShardRequest, prepared: PreparedGate, task: Task) -> Judged:
+    """The original under the gate of `task`: as often as its table says where this request has
+    it among its tasks, else once.
+
+    Raises:
+        ControlRejected: a gate that runs in processes of its own rejects it.
+        EnvironmentFailure: such a gate gives no verdict, or runs differ.
+    """
+    first = original(request.subject.name)
+    table = next(ref.config for ref in request.gates if ref.name == task.gate)
+    mine = any(one.candidate == first and one.gate == task.gate for one in request.tasks)
+    # A selecting gate has measured itself on the original.
+    often = mine and not isinstance(prepared, SelectingGate)
+    runs = table.runs_on_original if table is not None and often else 1
+    task = msgspec.structs.replace(task, candidate=first, stop_at_first=False)
+    tree_notes()  # what other gates did is none of this one's
+    said = [_judge(request, prepared, task, request.limits.baseline_s) for _ in range(runs)]
+    elsewhere = isinstance(prepared, GateElsewhere)
+    check_baseline(task.gate, [one.verdict for one in said], must_accept=elsewhere)
+    return _with_baseline(said[0], prepared)
+
+
+def _notes(prepared: PreparedGate, baseline: Verdict) -> tuple[str, ...]:
+    """What a user should know before waiting for many verdicts."""
+    if isinstance(prepared, SelectingGate):
+        return (*prepared.baseline.notes(), *tree_notes())
+    if not isinstance(prepared, GateElsewhere):
+        return tree_notes()
+    cost = f"a fresh process for each candidate: {baseline.duration_s:.1f} s on the original"
+    return (cost, *tree_notes())
 
 
 def _judge(request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s: float) -> Judged:
@@ -99,6 +155,11 @@ def _judge(request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s:
     files = candidate.files if request.overlay else {}
 
     def work() -> bytes:
+        if isinstance(prepared, GateElsewhere):
+            verdict = _judged_elsewhere(request, prepared, task, files)
+            return msgspec.json.encode(Judged(verdict))
+        if (folder := _folder_of(request, task.gate)) is not None:
+            os.chdir(folder)
         install_overlay(files)
         observed = b""
         started = time.monotonic()
@@ -108,13 +169,13 @@ def _judge(request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s:
                 observed = pack_cells(cells)
             else:
                 verdict = prepared.judge(candidate, stop_at_first=task.stop_at_first)
-        compiled_forms = {signature_of(launch) for launch in launches}
+        launches = under_known_names(launches, request.modules)
         verdict = msgspec.structs.replace(
             verdict,
             spent=Spent(kernels.seconds, time.monotonic() - started),
             launches=len(launches),
             kernels=tuple(sorted({launch.kernel for launch in launches})),
-            uncompared=any(form.key not in request.signatures for form in compiled_forms),
+            uncompared=_is_uncompared(request, candidate, launches),
         )
         missed = overlay_proof(files)
         if missed:
@@ -138,6 +199,61 @@ def _judge(request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s:
         signal=result.signal,
     )
     return Judged(verdict)
+
+
+def _folder_of(request: ShardRequest, gate: str) -> Path | None:
+    """The folder that a gate of the user's runs in."""
+    ref = next(ref for ref in request.gates if ref.name == gate)
+    return None if ref.config is None else Path(ref.root, ref.config.rootdir)
+
+
+def _judged_elsewhere(
+    request: ShardRequest, prepared: GateElsewhere, task: Task, files: Mapping[str, str]
+) -> Verdict:
+    """The verdict of a gate whose processes say themselves what they saw."""
+    started = time.monotonic()
+    verdict, seen = prepared.run_elsewhere(task.candidate, files, stop_at_first=task.stop_at_first)
+    modules = seen.modules
+    launches = under_known_names(seen.launches, request.modules, lambda name: modules.get(name, ""))
+    verdict = msgspec.structs.replace(
+        verdict,
+        spent=Spent(seen.kernels_s, time.monotonic() - started),
+        launches=seen.launch_count,
+        kernels=tuple(sorted({launch.kernel for launch in launches})),
+        uncompared=_is_uncompared(request, task.candidate, launches),
+        findings=seen.findings,
+    )
+    if seen.missed:
+        return without_proof(verdict, seen.missed, seen.blind)
+    if files and task.candidate.kind is CandidateKind.ADVERSARY and seen.adversary_calls == 0:
+        return without_call(verdict)
+    return verdict
+
+
+def _is_uncompared(request: ShardRequest, candidate: Candidate, launches: Iterable[Launch]) -> bool:
+    """Was the changed code launched in a compiled form that mutants were not compared by?
+
+    A gate's tests may launch kernels of other subjects too: those say nothing of this one.
+    """
+    concerned = (
+        launch for launch in launches if not candidate.kernels or launch.kernel in candidate.kernels
+    )
+    return any(signature_of(launch).key not in request.signatures for launch in concerned)
+
+
+def _with_baseline(judged: Judged, prepared: PreparedGate) -> Judged:
+    """The verdict on the original with what the gate learned from it, so that it is kept."""
+    if not isinstance(prepared, SelectingGate):
+        return judged
+    verdict = msgspec.structs.replace(judged.verdict, baseline=prepared.baseline)
+    return Judged(verdict, judged.observed)
+
+
+def _without_running(prepared: PreparedGate, task: Task) -> Judged | None:
+    verdict = None
+    if isinstance(prepared, SelectingGate):
+        verdict = prepared.without_running(task.candidate)
+    return None if verdict is None else Judged(verdict)
 
 
 def _outcome_without_answer(result: ChildResult) -> GateOutcome:

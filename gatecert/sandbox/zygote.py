@@ -2,6 +2,9 @@
 
 Run as `python -m gatecert.sandbox.zygote`; requests on stdin, events on stdout. It has one
 thread and never runs a torch operation itself, so that its forks are safe.
+
+It outlives whoever started it, even if that one was killed, by as long as it takes to end every
+process that descends from it and to remove their temporary files.
 """
 
 from __future__ import annotations
@@ -10,18 +13,25 @@ import contextlib
 import gc
 import importlib
 import os
+import shutil
+import signal
 import sys
+import tempfile
 import time
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 from gatecert.errors import EnvironmentFailure, GatecertError
-from gatecert.processes import die_with_parent
+from gatecert.processes import adopt_orphans, die_with_parent, end_children
 from gatecert.sandbox.protocol import Event, Failed, Finished, decode_request, encode
 
 
 def main() -> None:
     """Serve requests until stdin ends."""
-    die_with_parent()
+    scratch = tempfile.mkdtemp(prefix="gatecert-sandbox-")
+    adopt_orphans()
+    signal.signal(signal.SIGTERM, lambda *_: _end(scratch))
+    die_with_parent(signal.SIGTERM)
+    os.environ["TMPDIR"] = tempfile.tempdir = scratch
     events = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     try:
@@ -31,7 +41,7 @@ def main() -> None:
         for _ in sys.stdin.buffer:
             _say(events, Failed(str(failed), int(failed.exit_code)))
             _say(events, Finished(0.0))
-        return
+        _end(scratch)
     for line in sys.stdin.buffer:
         started = time.monotonic()
         pid = os.fork()
@@ -46,7 +56,16 @@ def main() -> None:
                     int(EnvironmentFailure.exit_code),
                 ),
             )
+        end_children()
         _say(events, Finished(time.monotonic() - started))
+    _end(scratch)
+
+
+def _end(scratch: str) -> NoReturn:
+    """End every descendant, remove their files and leave, whatever this process was doing."""
+    end_children()
+    shutil.rmtree(scratch, ignore_errors=True)
+    os._exit(0)
 
 
 def _warm_up() -> None:
@@ -70,6 +89,7 @@ def _serve(line: bytes, events: BinaryIO) -> None:
 
     code = 1
     try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         die_with_parent()
         sys.stdin.close()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -14,14 +14,21 @@ from typing import Any
 import msgspec
 
 import gatecert
+from gatecert.mutants.records import CandidateKind
 from gatecert.sandbox.protocol import ShardRequest, Task
+from gatecert.store.database import DATABASE
 
-_NEVER_IN_THE_SANDBOX = frozenset({"certificate", "cli", "corpus", "reports", "store"})
+_NEVER_IN_THE_SANDBOX = frozenset({"certificate", "cli", "corpus", "drafting", "reports", "store"})
 """Parts of gatecert that no judging or compiling process imports. The corpus is code under
 test: its files are hashed by the subjects that import them."""
-_NOT_CODE = frozenset({"__pycache__", "node_modules", "build", "dist"})
+_NOT_CODE = frozenset({"__pycache__", "node_modules"})
 _NOT_INPUT = frozenset({".html", ".log", ".md", ".pyc", ".rst", ".xml"})
 """What tests leave behind and people write; a change of it alone re-runs nothing."""
+_OF_GATECERT = frozenset({"gatecert-ignore.toml", "gatecert-ratchet.json"})
+"""What gatecert alone reads, and no gate."""
+_SWITCHES = frozenset(
+    {"CI", "PYTEST_ADDOPTS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTEST_PLUGINS", "PYTHONHASHSEED"}
+)
 _LARGE_BYTES = 4 << 20
 
 
@@ -42,7 +49,20 @@ def verdict_key(request: ShardRequest, task: Task, fingerprint: str) -> str:
         task.candidate.id,
         task.candidate.kind,
         task.candidate.files,
+        *_selected_by(request, task),
     )
+
+
+def _selected_by(request: ShardRequest, task: Task) -> tuple[Any, ...]:
+    """What chooses the tests that judge the candidate. The original's verdict brings it."""
+    baseline = request.baselines.get(task.gate)
+    if baseline is None or task.candidate.kind is CandidateKind.ORIGINAL:
+        return ()
+    tests = [
+        (test.nodeid, test.kernels, test.programs, test.launches, test.compares, bool(test.reason))
+        for test in baseline.tests
+    ]
+    return (tests, task.candidate.kernels)
 
 
 def content_key(*parts: Any) -> str:
@@ -53,9 +73,9 @@ def content_key(*parts: Any) -> str:
 def fingerprint(roots: Iterable[Path] = (), *, but: Path | None = None) -> str:
     """Hash of gatecert's own code, the installed libraries, and all files below `roots`.
 
-    `roots` are for gates that may read anything there; hidden files, caches, logs and prose are
-    left out, and so is the folder `but`, where results go. Of large files size and time of
-    change stand for the content.
+    `roots`, folders or files, are for gates that may read anything there; hidden files, caches,
+    logs and prose are left out, and so are folders of results: `but`, where they go, and those
+    that hold a store. Of large files size and time of change stand for the content.
     """
     digest = hashlib.sha256()
     for part in (sys.version, platform.system(), platform.machine(), *_libraries(), *_switches()):
@@ -65,10 +85,36 @@ def fingerprint(roots: Iterable[Path] = (), *, but: Path | None = None) -> str:
         if path.suffix in {".py", ".toml"}:
             _add(digest, path, package)
     for root in roots:
-        for path in _files(root, set(), but and but.resolve()):
-            if path.suffix not in _NOT_INPUT:
-                _add(digest, path, root)
+        if root.is_file():
+            _add(digest, root, root.parent)
+        for path in project_files(root, but=but):
+            _add(digest, path, root)
     return digest.hexdigest()
+
+
+def code_sha256(*packages: str) -> str:
+    """Hash of gatecert's own code and data, or of some of its packages only."""
+    home = Path(gatecert.__file__).parent
+    digest = hashlib.sha256()
+    for root in [home / name for name in packages] or [home]:
+        for path in _files(root, set() if packages else set(_NEVER_IN_THE_SANDBOX), None):
+            if path.suffix in {".py", ".toml"}:
+                _add(digest, path, home)
+    return digest.hexdigest()
+
+
+def project_files(root: Path, *, but: Path | None = None) -> Iterator[Path]:
+    """Files below a folder that a gate may read, in a fixed order: no hidden ones, caches, logs or
+    prose, nothing in the folder `but`, nor in one below `root` that holds a store of results."""
+    for path in _files(root, set(), but and but.resolve()):
+        ours = path.name in _OF_GATECERT or _is_in_store(path, root)
+        if path.suffix not in _NOT_INPUT and not ours:
+            yield path
+
+
+def _is_in_store(path: Path, root: Path) -> bool:
+    below = (folder for folder in path.parents if root in folder.parents)
+    return any((folder / DATABASE).is_file() for folder in below)
 
 
 def _hash(*parts: Any) -> str:
@@ -86,11 +132,15 @@ def _libraries() -> list[str]:
 
 
 def _switches() -> list[str]:
-    """Environment variables by which Triton and torch change what they do, places aside."""
+    """Environment variables by which Triton, torch, pytest and many suites change what they do,
+    places aside."""
     return sorted(
         f"{name}={value}"
         for name, value in os.environ.items()
-        if name.startswith(("TRITON_", "TORCH_")) and not name.endswith(("_DIR", "_PATH", "_HOME"))
+        if name in _SWITCHES
+        or (
+            name.startswith(("TRITON_", "TORCH_")) and not name.endswith(("_DIR", "_PATH", "_HOME"))
+        )
     )
 
 

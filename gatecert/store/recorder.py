@@ -51,6 +51,8 @@ class RunRecord:
         self.id = f"r{number}"
         self.resumed = self._count()
         """Verdicts that it had when this process took it up."""
+        self._judged: set[str] = set()
+        """Keys of verdicts that this process brought."""
         self.taken = 0
         """Verdicts that were not judged, since some run had them already."""
         self.folder = database.path.parent
@@ -74,7 +76,7 @@ class RunRecord:
                 for verdict, body in rows:
                     found[key] = unpack(body, Verdict)
                     self._link(key, verdict)
-            self.taken += len(found)
+            self.taken += len(found.keys() - self._judged)
         return found
 
     def keep(self, key: str, verdict: Verdict, observed: bytes = b"") -> None:
@@ -82,6 +84,7 @@ class RunRecord:
         gives way to the next under its key."""
         with self._database.transaction():
             self._insert(StoredVerdict(key, verdict, observed))
+            self._judged.add(key)
 
     def adopt(self, verdicts: Iterable[StoredVerdict]) -> None:
         """Take over verdicts of another store, all or none of them."""

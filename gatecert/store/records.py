@@ -60,11 +60,18 @@ class Scope(msgspec.Struct, frozen=True):
     matrix: bool = False
     fresh: bool = False
     shard: Shard | None = None
+    in_diff: str = ""
+    sample: int = 0
+    time_budget_s: float = 0.0
+    profile: str = ""
+    against: str = ""
+    """Hash of the certificate that the run is held against."""
 
     @property
     def whole(self) -> bool:
-        """Was everything asked for that the configuration holds?"""
-        return not (self.subjects or self.operators or self.only or self.shard)
+        """Was everything asked for that the configuration holds, however long it takes?"""
+        part = self.subjects or self.operators or self.only or self.shard
+        return not (part or self.in_diff or self.sample or self.time_budget_s or self.profile)
 
     def like(self, other: Scope) -> bool:
         """Would their certificates be about the same thing?"""
@@ -80,6 +87,11 @@ class Scope(msgspec.Struct, frozen=True):
             *([f"--seeds {self.seeds}"] if self.seeds != 1 else []),
             *(f"--{name}" for name in ("quick", "matrix", "fresh") if getattr(self, name)),
             *([f"--shard {self.shard}"] if self.shard else []),
+            *([f"--in-diff {self.in_diff}"] if self.in_diff else []),
+            *([f"--sample {self.sample}"] if self.sample else []),
+            *([f"--time-budget {self.time_budget_s:g}s"] if self.time_budget_s else []),
+            *([f"--profile {self.profile}"] if self.profile else []),
+            *([f"--against {self.against[:12]}"] if self.against else []),
         ]
         return " ".join([self.command, *options])
 

@@ -8,11 +8,12 @@ from typing import Annotated, TypeAlias
 import torch
 
 from gatecert.oracle.schema import Scalar, operation, tensor
+from gatecert.oracle.values import FINITE_RECIPES
 
 # Scores must follow the recipe along the keys: a positive query makes a key that rises or
 # peaks along T a score that does.
-_STEADY = dict.fromkeys(("rising", "falling", "spike"), "uniform01")
-_PLAIN = dict.fromkeys(("rising", "falling", "spike", "large_offset"), "normal")
+_STEADY = dict.fromkeys(("rising", "falling", "spike", "far_below"), "uniform01")
+_PLAIN = dict.fromkeys(("rising", "falling", "spike", "large_offset", "far_below"), "normal")
 
 Query: TypeAlias = Annotated[torch.Tensor, tensor("B H S D", stand_ins=_STEADY)]
 Key: TypeAlias = Annotated[torch.Tensor, tensor("B H T D", axis=-2)]
@@ -24,6 +25,7 @@ GroupedQuery: TypeAlias = Annotated[torch.Tensor, tensor("B G*H S D", stand_ins=
 GroupedOutput: TypeAlias = Annotated[torch.Tensor, tensor("B G*H S D")]
 
 _HEAD_SIZES = (40, 16, 64)
+_RECIPES = (*FINITE_RECIPES, "far_below")
 
 
 def scaled_scores(q: torch.Tensor, k: torch.Tensor, causal: bool) -> torch.Tensor:
@@ -74,6 +76,7 @@ def _mid_shadow(
     reduces="T D",
     contraction=True,
     tiled="S T",
+    recipes=_RECIPES,
     sizes={"D": _HEAD_SIZES},
 )
 def attention(q: Query, k: Key, v: Value) -> Output:
@@ -88,6 +91,7 @@ def attention(q: Query, k: Key, v: Value) -> Output:
     reduces="S D",
     contraction=True,
     tiled="S",
+    recipes=_RECIPES,
     sizes={"D": _HEAD_SIZES},
 )
 def attention_causal(q: Query, k: SelfKey, v: SelfValue) -> Output:
@@ -130,6 +134,7 @@ def _grouped_head_by_head(
     reduces="T D",
     contraction=True,
     tiled="S T",
+    recipes=_RECIPES,
     sizes={"D": (40, 24, 80)},
 )
 def attention_grouped_query(q: GroupedQuery, k: Key, v: Value, causal: int = 1) -> GroupedOutput:

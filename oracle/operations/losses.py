@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import torch
 
-from gatecert.oracle.operations.rows import IGNORED, Logits, Target
+from gatecert.oracle.operations.rows import IGNORED, LOGIT_RECIPES, Logits, Target
 from gatecert.oracle.schema import operation, tensor
 
 RowGradient: TypeAlias = Annotated[torch.Tensor, tensor("B", stand_ins={"*": "normal"})]
@@ -25,16 +25,29 @@ def _by_autograd(logits: torch.Tensor, target: torch.Tensor, grad: torch.Tensor)
 def _shadow(
     y: torch.Tensor, logits: torch.Tensor, target: torch.Tensor, grad: torch.Tensor
 ) -> torch.Tensor:
-    p = torch.softmax(logits, dim=1)
+    # What banned classes leave of p is read off the result: here they are 0, not -inf.
+    p = (y / torch.where(grad == 0, 1.0, grad)[:, None] + _hot(logits, target)).abs()
     size = logits.abs()
     error = p * (1 + size + (p * size).sum(dim=1, keepdim=True))
     return y.abs() + grad.abs()[:, None] * error
 
 
-@operation(second=_by_autograd, shadow=_shadow, reduces="V", outputs=["dlogits"])
-def cross_entropy_backward(logits: Logits, target: Target, grad: RowGradient) -> Logits:
-    """Gradient of the logits where row i's loss has gradient grad[i]; target -100 has none."""
+def _hot(logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """1 at the target of every row that counts."""
     valid = target != IGNORED
     hot = torch.zeros_like(logits)
     hot[valid, target[valid]] = 1.0
-    return (torch.softmax(logits, dim=1) - hot) * torch.where(valid, grad, 0.0)[:, None]
+    return hot
+
+
+@operation(
+    second=_by_autograd,
+    shadow=_shadow,
+    reduces="V",
+    recipes=LOGIT_RECIPES,
+    outputs=["dlogits"],
+)
+def cross_entropy_backward(logits: Logits, target: Target, grad: RowGradient) -> Logits:
+    """Gradient of the logits where row i's loss has gradient grad[i]; target -100 has none."""
+    counted = torch.where(target != IGNORED, grad, 0.0)[:, None]
+    return (torch.softmax(logits, dim=1) - _hot(logits, target)) * counted

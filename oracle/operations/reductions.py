@@ -56,7 +56,7 @@ def _first_of_the_largest(x: torch.Tensor) -> torch.Tensor:
     # An index is right or wrong; nothing rounds.
     shadow=lambda y, x: y,
     reduces="N",
-    recipes=(*FINITE_RECIPES, "masked_rows", "huge"),
+    recipes=(*FINITE_RECIPES, "masked_rows", "huge", "far_below"),
 )
 def argmax(x: Rows) -> Index:
     """Place of the largest value of each row; of equal ones the first."""

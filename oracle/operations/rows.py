@@ -8,18 +8,21 @@ import torch
 
 from gatecert.oracle.operations.normalised import normalised
 from gatecert.oracle.schema import Scalar, Tensor, operation, tensor
-from gatecert.oracle.values import MODERATE_RECIPES
+from gatecert.oracle.values import FINITE_RECIPES, MODERATE_RECIPES
 
 Rows: TypeAlias = Annotated[torch.Tensor, Tensor["B N"]]
 # Weights stay ordinary while the recipe shapes the data they act on.
 Weight: TypeAlias = Annotated[torch.Tensor, tensor("N", stand_ins={"*": "normal"})]
 Logits: TypeAlias = Annotated[torch.Tensor, Tensor["B V"]]
-Target: TypeAlias = Annotated[torch.Tensor, Tensor.int("B", high="V", marker=-100)]
+Target: TypeAlias = Annotated[torch.Tensor, Tensor.int("B", high="V", marker=-100, all_marked=True)]
 Loss: TypeAlias = Annotated[torch.Tensor, Tensor[""]]
 
 _EPSILON = Scalar(1e-6, 1e-4, logarithmic=True)
 _NOT_MASKED = tuple(name for name in MODERATE_RECIPES if name != "masked_rows")
 IGNORED = -100
+_SHIFT_INVARIANT = (*MODERATE_RECIPES, "far_below")
+LOGIT_RECIPES = (*FINITE_RECIPES, "masked_rows", "far_below")
+"""Those of a loss: classes may be banned by -inf, but not the target's."""
 
 
 def _softmax_by_powers(x: torch.Tensor) -> torch.Tensor:
@@ -32,7 +35,7 @@ def _softmax_shadow(p: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return p * (1 + x.abs() + (p * x.abs()).sum(dim=1, keepdim=True))
 
 
-@operation(second=_softmax_by_powers, shadow=_softmax_shadow, reduces="N", recipes=MODERATE_RECIPES)
+@operation(second=_softmax_by_powers, shadow=_softmax_shadow, reduces="N", recipes=_SHIFT_INVARIANT)
 def softmax(x: Rows) -> Rows:
     """exp(x) over its sum, along each row."""
     return torch.softmax(x, dim=1)
@@ -54,7 +57,7 @@ def _log_softmax_shadow(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     second=_log_softmax_by_powers,
     shadow=_log_softmax_shadow,
     reduces="N",
-    recipes=MODERATE_RECIPES,
+    recipes=_SHIFT_INVARIANT,
 )
 def log_softmax(x: Rows) -> Rows:
     """x less the logarithm of the sum of exp(x), along each row."""
@@ -113,6 +116,8 @@ def _cross_entropy_shadow(
     y: torch.Tensor, logits: torch.Tensor, target: torch.Tensor
 ) -> torch.Tensor:
     valid = target != IGNORED
+    if not valid.any():
+        return torch.ones_like(y)
     x, chosen = logits[valid], target[valid]
     lse = torch.logsumexp(x, dim=1)
     picked = x.gather(1, chosen[:, None])[:, 0]
@@ -121,10 +126,17 @@ def _cross_entropy_shadow(
 
 
 @operation(
-    second=_cross_entropy_of_torch, shadow=_cross_entropy_shadow, reduces="V B", outputs=["loss"]
+    second=_cross_entropy_of_torch,
+    shadow=_cross_entropy_shadow,
+    reduces="V B",
+    recipes=LOGIT_RECIPES,
+    outputs=["loss"],
 )
 def cross_entropy(logits: Logits, target: Target) -> Loss:
-    """Mean over rows of log-sum-exp less the target's logit; target -100 is left out."""
+    """Mean over rows of log-sum-exp less the target's logit; target -100 is left out.
+
+    Where all are, the mean of no rows is NaN.
+    """
     valid = target != IGNORED
     x = logits[valid]
     picked = x.gather(1, target[valid][:, None])[:, 0]

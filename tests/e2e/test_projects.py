@@ -71,12 +71,9 @@ def test_a_package_with_an_operation_of_its_own_is_certified(acme: Path) -> None
     assert done.returncode == ExitCode.MET, done.stderr
     found = certificate(acme)
     assert found["gate"] == "tests"
-    assert found["adversaries"] == {
-        "total": 9,
-        "accepted": 0,
-        "inconclusive": 0,
-        "accepted_ids": [],
-    }
+    adversaries = found["adversaries"]
+    assert adversaries["total"] >= 9
+    assert adversaries["accepted"] == adversaries["inconclusive"] == 0
     (oracle,) = found["beside"]
     assert oracle["kill_rate"]["value"] == 1.0
     after = {

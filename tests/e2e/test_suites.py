@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from gatecert.errors import ExitCode
-from gatecert.gates.weaknesses import Weakness
+from gatecert.gates.wiring.weaknesses import Weakness
 from tests.e2e.commands import ROOT, gatecert
 
 if sys.version_info >= (3, 11):

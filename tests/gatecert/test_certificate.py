@@ -11,7 +11,9 @@ from gatecert.certificate.records import Result, SurvivalReason
 from gatecert.certificate.status import is_oracle
 from gatecert.config import Require
 from gatecert.errors import ExitCode
+from gatecert.gates.evidence import Evidence
 from gatecert.gates.records import Reason, Verdict
+from gatecert.gates.wiring.weaknesses import Weakness
 from gatecert.lanes.records import Finding, FindingKind
 from gatecert.mutants.records import Candidate, CandidateKind
 from gatecert.operators.records import ObservableBy
@@ -162,6 +164,28 @@ def test_controls_are_counted_as_runs_distinct_and_rejected() -> None:
     assert (controls.rejected_kernels.value, controls.rejected_kernels.n) == (1.0, 1)
 
 
+@pytest.mark.parametrize("outcome", ["accepted", "rejected"])
+def test_weaknesses_are_named_of_a_gate_that_accepts_the_original_and_was_watched(
+    outcome: str,
+) -> None:
+    name = "softmax/adversary/raises"
+    part = subject_run(
+        adversaries=(Candidate(name, CandidateKind.ADVERSARY, "softmax"),),
+        verdicts=(
+            verdict("softmax/original", outcome, evidence=Evidence(entry_calls=1)),
+            verdict(name, evidence=Evidence(entry_calls=1, entry_raised=1)),
+        ),
+    )
+    certificate = certify(run(part))
+    accepted = outcome == "accepted"
+    assert [one.weakness for one in certificate.weaknesses] == (
+        [Weakness.SWALLOWED_EXCEPTION] if accepted else []
+    )
+    assert certificate.adversaries.because == (
+        {name: (Weakness.SWALLOWED_EXCEPTION,)} if accepted else {}
+    )
+
+
 def test_an_adversary_without_a_verdict_is_not_called_caught() -> None:
     name = "softmax/adversary/raises"
     part = subject_run(
@@ -254,9 +278,9 @@ def test_a_missed_requirement_exits_with_two_and_says_which() -> None:
     require = Require(kill_rate=0.9, classes={"mask-missing": 0.5, "race": 0.5})
     assert code_of(part_run, require) is ExitCode.REQUIREMENT_NOT_MET
     assert unmet(certify(part_run), require) == [
-        "kill_rate is 0.0%, required 90.0%",
-        "class mask-missing is 0.0%, required 50.0%",
-        "class race is unknown (nothing scored), required 50.0%",
+        "oracle: kill_rate is 0.0%, required 90.0%",
+        "oracle: class mask-missing is 0.0%, required 50.0%",
+        "oracle: class race is unknown (nothing scored), required 50.0%",
     ]
     met = run(subject_run(mutants=(mutant(ID),), verdicts=scored("rejected")))
     assert code_of(met, Require(kill_rate=1.0, classes={"mask-missing": 1.0})) is ExitCode.MET
@@ -266,7 +290,9 @@ def test_an_accepted_adversary_misses_its_requirement_only_where_asked() -> None
     certificate = certify(typical_run())
     weak = msgspec.structs.replace(certificate, adversaries=certificate.beside[0].adversaries)
     assert unmet(weak, Require()) == []
-    assert unmet(weak, Require(adversaries=True)) == ["1 adversaries accepted, required 0"]
+    assert unmet(weak, Require(adversaries=True)) == [
+        "oracle: 1 adversaries accepted (softmax/adversary/zeros), required 0"
+    ]
 
 
 def test_nothing_scored_exits_with_five() -> None:
@@ -308,6 +334,23 @@ def test_a_rejected_equivalent_is_gatecerts_own_error_and_outranks_all() -> None
     certificate = certify(run(part))
     assert certificate.contradictions == (f"{ID}: proven equivalent, yet oracle rejected it",)
     assert exit_code(certificate, Require()) is ExitCode.INTERNAL
+
+
+@pytest.mark.parametrize(("bits", "uncompared"), [("b", False), ("a", False), ("b", True)])
+def test_an_equivalent_of_other_bits_is_gatecerts_own_error_too(
+    bits: str, uncompared: bool
+) -> None:
+    part = subject_run(
+        mutants=(mutant(ID),),
+        comparisons=(comparison(ID, "equivalent"),),
+        verdicts=(
+            verdict("softmax/original", "accepted", bits="a"),
+            verdict(ID, "accepted", bits=bits, uncompared=uncompared),
+        ),
+    )
+    said = certify(run(part)).contradictions
+    assert bool(said) == (bits == "b" and not uncompared)
+    assert all("differ in bits" in one for one in said)
 
 
 def test_the_other_gates_do_not_change_the_exit_code() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,33 @@ def test_a_missing_file_is_said_plainly(tmp_path: Path) -> None:
 def test_a_file_without_subjects_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no \[subject\.NAME\] table|subject"):
         load_config(write(tmp_path, "[require]\nkill_rate = 0.5\n"))
+
+
+def test_layout_names_are_those_of_the_oracle() -> None:
+    from gatecert.oracle.layouts import LAYOUTS
+    from gatecert.subjects import LAYOUT_NAMES
+
+    assert tuple(LAYOUTS) == LAYOUT_NAMES
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[subject.a]\nentry = "m:f"\nlayouts = ["row_paded"]', "did you mean 'row_padded'"),
+        ('[subject.a]\noperation = "softmax"', "subject.a"),
+        ('[subject.a]\nentry = "m:f"\n[gate.mine]\nkind = "pytst"', "gate.mine.kind"),
+        ('[subject.a]\nentry = "m:f"\n[require]\nkill_rate = 95', "write 95% as 0.95"),
+    ],
+)
+def test_a_wrong_value_is_told_with_the_name_of_its_table(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    path = tmp_path / "gatecert.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=re.escape(said)):
+        load_config(path)
+
+
+def test_a_folder_is_no_configuration(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="name a file with --config"):
+        load_config(tmp_path)

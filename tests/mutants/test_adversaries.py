@@ -95,6 +95,7 @@ _RIGHT = [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]
         ("returns_input", ["float32", _SHAPE, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]),
         ("wrong_shape", ["float32", [1, 2, 3], _RIGHT]),
         ("wrong_dtype", ["float64", _SHAPE, _RIGHT]),
+        ("fewer_outputs", ["float32", [1, 3], _RIGHT[:3]]),
     ],
 )
 def test_a_plain_entry_returns_something_else(
@@ -121,6 +122,47 @@ def test_every_tensor_of_a_nested_result_is_replaced(tmp_path: Path) -> None:
     assert said[2][0] == ["float32", [1, 2, 3], [2 * value for value in _RIGHT]]
 
 
+def test_of_several_outputs_the_last_is_missing(tmp_path: Path) -> None:
+    said = _run(tmp_path, "print(json.dumps(say(wrap('fewer_outputs', entries.both)(x))))")
+    assert said == [["float32", _SHAPE, _RIGHT], None]
+
+
+@pytest.mark.parametrize(("size", "share"), [(6, 0.03), (40_000, 0.5), (400_000, 1.0)])
+def test_one_small_element_is_off_by_a_part_of_the_rms(
+    tmp_path: Path, size: int, share: float
+) -> None:
+    body = f"""
+x = torch.linspace(1, 3, {size})
+f = wrap("wrong_element", lambda x: 2 * x)
+error, right = f(x) - 2 * x, 2 * x
+wrong = error.abs() > 1e-5
+print(json.dumps([
+    wrong.nonzero().flatten().tolist(),
+    (error.abs().max() / right.square().mean().sqrt()).item(),
+]))
+"""
+    places, found = _run(tmp_path, body)
+    assert places == [0]
+    assert found == pytest.approx(share, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ("torch.tensor([3, 4, 5])", [3, -5, 5]),
+        ("torch.tensor([True, True])", [True, False]),
+        ("torch.tensor([float('-inf')])", [0.0]),
+        ("torch.zeros(2)", [1.0, 0.0]),
+        ("torch.zeros(0)", []),
+    ],
+)
+def test_one_element_of_any_output_is_wrong(
+    tmp_path: Path, values: str, expected: list[object]
+) -> None:
+    body = f"print(json.dumps(wrap('wrong_element', lambda x: x.clone())({values}).tolist()))"
+    assert _run(tmp_path, body) == expected
+
+
 def test_the_last_output_is_returned_one_call_late(tmp_path: Path) -> None:
     body = """
 f = wrap("returns_last_output", entries.double)
@@ -141,6 +183,7 @@ print(json.dumps([say(second), say(third), list(other.shape), first.tolist() == 
         ("returns_zeros", [0.0] * 6),
         ("returns_input", [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
         ("wrong_shape", [2.0, 4.0, 6.0, 2.0, 4.0, 6.0]),
+        ("fewer_outputs", [2.0, 4.0, 6.0, 9.0, 9.0, 9.0]),
     ],
 )
 def test_an_argument_written_in_place_gets_something_else(

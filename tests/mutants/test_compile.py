@@ -118,6 +118,13 @@ def test_the_same_code_for_every_signature_is_equivalent(shop: _Shop, old: str, 
     assert said.signatures_compiled == 3
 
 
+def test_nothing_is_claimed_where_an_argument_gets_another_type(shop: _Shop) -> None:
+    """Compiled by the original's types, it would be the same code; no launch asks for that."""
+    [said] = shop.compare(replacer("wide", "ptr, n, factor", "ptr, n: tl.int64, factor"))
+    assert said.verdict is CodeVerdict.UNKNOWN
+    assert "types an argument" in said.detail
+
+
 def test_a_renamed_local_is_equivalent(shop: _Shop) -> None:
     body = _KERNELS[_KERNELS.index("    total") : _KERNELS.index("mask=cols < n)\n") + 16]
     [said] = shop.compare(replacer("rename", body, body.replace("total", "denominator")))

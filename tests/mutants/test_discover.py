@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from gatecert.errors import InternalError
-from gatecert.mutants.discover import find_kernels, find_launchers, kernel_syntax, link_callees
+from gatecert.mutants.discover import (
+    body_start,
+    find_kernels,
+    find_launchers,
+    kernel_syntax,
+    link_callees,
+)
 from gatecert.operators.facts.kernel import parse_module
 
 _HEADER = "import triton\nimport triton.language as tl\n"
@@ -175,3 +181,47 @@ def test_syntax_is_looked_up_by_qualified_name() -> None:
     assert syntax.language_names == {"L", "triton.language"}
     with pytest.raises(InternalError, match="no function 'gone'"):
         kernel_syntax(parse_module(text), "gone")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "helper(x)",
+        "scaled(x)",
+        "tl.map_elementwise(helper, x)",
+        "apply(x, helper)",
+        "pick(x, WHERE=helper)",
+    ],
+)
+def test_a_function_that_a_kernel_names_is_one_it_may_call(call: str) -> None:
+    """Else a change of it is compared in the kernels only that call it by its own name."""
+    text = f"""{_HEADER}
+@triton.jit
+def helper(x):
+    return x * 2
+scaled = helper
+@triton.jit
+def kernel(x):
+    tl.store(x, {call})
+"""
+    kernels, _ = find_kernels("acme.kernels", "kernels.py", text)
+    assert kernels[1].callees == ("acme.kernels:helper",)
+
+
+def test_names_bound_in_a_circle_are_no_kernels() -> None:
+    text = f"""{_HEADER}
+a = b
+b = a
+@triton.jit
+def kernel(x):
+    a(x)
+"""
+    kernels, _ = find_kernels("acme.kernels", "kernels.py", text)
+    assert link_callees(kernels)[0].callees == ()
+
+
+def test_a_body_starts_after_decorators_and_parameters() -> None:
+    text = "@jit\ndef f(\n    x: int,\n):\n    return x\n"
+    start = body_start(text, "f")
+    assert start is not None and text[start:] == "    return x\n"
+    assert body_start(text, "g") is None

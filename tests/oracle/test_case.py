@@ -22,7 +22,15 @@ def test_an_id_reads_as_its_description() -> None:
     )
 
 
-@pytest.mark.parametrize("case", [WHOLE, Case("softmax", (("B", 1), ("N", 0)), "bfloat16")])
+@pytest.mark.parametrize(
+    "case",
+    [
+        WHOLE,
+        Case("softmax", (("B", 1), ("N", 0)), "bfloat16"),
+        Case("swiglu", (("B", 2), ("N", 3)), "float32", layout="row_padded:b"),
+        Case("rope", (("S", 2),), "float32", layout="inner_transposed:x+cos"),
+    ],
+)
 def test_a_case_survives_the_way_through_its_id(case: Case) -> None:
     assert parse_case(case.id) == case
 
@@ -33,6 +41,9 @@ def test_a_case_survives_the_way_through_its_id(case: Case) -> None:
         ("softmax", "operation/dtype"),
         ("softmax/float61/B=1/contiguous/normal/seed=0", "did you mean 'float16'"),
         ("softmax/float16/B=1/row_paded/normal/seed=0", "did you mean 'row_padded'"),
+        ("softmax/float16/B=1/row_paded:x/normal/seed=0", "did you mean 'row_padded'"),
+        ("softmax/float16/B=1/row_padded:/normal/seed=0", "not of the form layout:name+name"),
+        ("softmax/float16/B=1/row_padded:x++y/normal/seed=0", "not of the form layout:name+name"),
         ("softmax/float16/B=1/contiguous/norml/seed=0", "did you mean 'normal'"),
         ("softmax/float16/B=-1/contiguous/normal/seed=0", "B=-1 is not a whole number"),
         ("softmax/float16/B/contiguous/normal/seed=0", "'B' is not of the form name=value"),

@@ -143,13 +143,59 @@ def test_a_tensor_that_was_resized_is_a_change() -> None:
     assert changed_inputs(inputs, after, allowed=("x",)) == ["x (shape or strides)"]
 
 
-def test_integers_stay_in_range_and_some_are_the_marker_but_not_the_first() -> None:
-    case = parse_case("cross_entropy/float32/B=64,V=9/contiguous/normal/seed=0")
-    _, target = make_inputs(get_operation("cross_entropy"), case).args
+def targets(case: str) -> torch.Tensor:
+    made: torch.Tensor = make_inputs(get_operation("cross_entropy"), parse_case(case)).args[1]
+    return made
+
+
+def test_integers_stay_in_range_and_some_are_the_marker() -> None:
+    target = targets("cross_entropy/float32/B=64,V=9/contiguous/normal/seed=0")
     marked = target == -100
-    assert marked.any() and not marked[0] and not marked.all()
+    assert marked.any() and not marked.all()
     assert target.dtype == torch.int64
     assert set(target[~marked].tolist()) == set(range(9))
+
+
+def test_the_first_row_is_ignored_in_about_half_of_the_cases_and_never_the_only_one() -> None:
+    made = [
+        targets(f"cross_entropy/float32/B={rows},V=9/contiguous/normal/seed={seed}")
+        for rows in (1, 2, 5)
+        for seed in range(20)
+    ]
+    first = [bool(target[0] == -100) for target in made]
+    assert not any(first[:20])
+    assert 10 < sum(first[20:]) < 30
+    assert all((target != -100).any() for target in made)
+
+
+def test_all_rows_are_ignored_in_one_recipe_alone() -> None:
+    for recipe in get_operation("cross_entropy").recipes:
+        target = targets(f"cross_entropy/float32/B=5,V=9/contiguous/{recipe}/seed=0")
+        assert bool((target == -100).all()) == (recipe == "ties")
+
+
+def test_no_target_points_at_a_masked_class() -> None:
+    case = parse_case("cross_entropy/float32/B=9,V=70/contiguous/masked_rows/seed=0")
+    logits, target = make_inputs(get_operation("cross_entropy"), case).args
+    counted = target != -100
+    assert counted.any()
+    assert torch.isfinite(logits[counted, target[counted]]).all()
+
+
+def test_a_layout_of_named_arguments_leaves_the_others_contiguous() -> None:
+    case = parse_case("swiglu/float32/B=4,N=9/transposed:b/normal/seed=0")
+    a, b = make_inputs(get_operation("swiglu"), case).args
+    assert (a.stride(), b.stride()) == ((9, 1), (1, 4))
+    case = parse_case("swiglu/float32/B=4,N=9/expanded:a/normal/seed=0")
+    a, b = make_inputs(get_operation("swiglu"), case).args
+    assert (a.stride(), b.stride()) == ((0, 1), (9, 1))
+    assert not torch.equal(b[0], b[1])
+
+
+def test_a_layout_of_an_argument_that_the_operation_lacks_is_refused() -> None:
+    case = parse_case("swiglu/float32/B=4,N=9/transposed:c/normal/seed=0")
+    with pytest.raises(UsageError, match="swiglu has tensors a, b, not c"):
+        make_inputs(get_operation("swiglu"), case)
 
 
 @pytest.mark.parametrize("dtype", FORMATS)

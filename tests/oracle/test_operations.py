@@ -132,7 +132,9 @@ def test_shadows_are_finite_positive_magnitudes_at_least_as_large_as_the_output(
 @EVERY
 def test_no_case_overflows_its_own_dtype(operation: Operation) -> None:
     for case in certify_cases(operation, *FORMATS):
-        if not RECIPES[case.recipe].finite:
+        # A mean over no rows is NaN.
+        all_marked = case.recipe == "ties" and any(x.all_marked for x in operation.tensors)
+        if all_marked or not RECIPES[case.recipe].finite:
             continue
         for made in expect(operation, case, make_inputs(operation, case)).outputs:
             if made.dtype in FORMATS:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gatecert.oracle.formats import FORMATS, Array, FloatFormat
+from gatecert.oracle.formats import FORMATS, Array, FloatFormat, round_to
 from gatecert.oracle.streams import Stream
 from gatecert.oracle.values import FINITE_RECIPES, RECIPES
 
@@ -59,10 +59,22 @@ def test_huge_values_reach_the_last_but_one_binade_of_the_format(fmt: FloatForma
     assert "huge" not in FINITE_RECIPES
 
 
-def test_masked_rows_start_with_a_finite_value() -> None:
+def test_masked_rows_start_with_masked_tiles_in_turn_and_end_with_a_finite_value() -> None:
     values = rows("masked_rows")
-    assert np.isfinite(values[:, 0]).all()
-    assert 0.2 < np.isneginf(values).mean() < 0.45
+    masked = np.isneginf(values)
+    assert masked[::3, :128].all() and not masked[::3, 128:].any()
+    assert (masked[1::3].mean(axis=1) > 0.2).all() and (masked[1::3].mean(axis=1) < 0.45).all()
+    assert masked[2::3, :-1].all()
+    assert np.isfinite(values[:, -1]).all()
+
+
+@pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
+def test_rows_far_below_lie_under_every_start_and_differ_within(fmt: FloatFormat) -> None:
+    values = round_to(RECIPES["far_below"].make(Stream("far"), SHAPE, fmt), fmt)
+    assert (values[::2] < -15_000).all()
+    assert (values[1::2] < -1_900).all() and (values[1::2] > -2_100).all()
+    assert all(len(np.unique(row)) > 3 for row in values)
+    assert "far_below" not in FINITE_RECIPES
 
 
 def test_every_second_spike_row_has_a_late_peak_and_the_others_stay_far_below_zero() -> None:

@@ -12,7 +12,9 @@ from rich.console import Console
 
 from gatecert.certificate import Certificate, certify
 from gatecert.certificate.records import Counts
+from gatecert.gates.evidence import Evidence
 from gatecert.gates.records import Worst
+from gatecert.mutants.records import Candidate, CandidateKind
 from gatecert.reports import tables
 from gatecert.reports.json import parse_json, render_json
 from gatecert.reports.markdown import render_markdown
@@ -90,6 +92,59 @@ def test_crashes_and_timeouts_are_named(render: Callable[[Certificate], str], ou
     said = verdict(planted.id, outcome, detail="died of signal 11")
     text = render(certify(run(subject_run(mutants=(planted,), verdicts=(said,)))))
     assert f"{planted.id}: {outcome}: died of signal 11" in text
+
+
+def watched_run(*names: str) -> Certificate:
+    """Two gates: `tests` swallows exceptions, on each of the subjects of these names."""
+    evidence = Evidence(entry_calls=3, entry_raised=3)
+    parts = [
+        subject_run(
+            name,
+            mutants=(mutant(f"{name}/k/drop-load-mask/1-aaaaaa"),),
+            adversaries=(Candidate(f"{name}/adversary/raises", CandidateKind.ADVERSARY, name),),
+            verdicts=(
+                verdict(f"{name}/original", gate="tests", evidence=Evidence(entry_calls=3)),
+                verdict(f"{name}/adversary/raises", gate="tests", evidence=evidence),
+                verdict(f"{name}/k/drop-load-mask/1-aaaaaa", gate="tests"),
+            ),
+        )
+        for name in names
+    ]
+    return certify(run(*parts, gate="tests", gates=("tests", "oracle")))
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+def test_what_a_gate_cannot_see_stands_before_its_survivors(
+    render: Callable[[Certificate], str],
+) -> None:
+    text = render(watched_run("softmax"))
+    title = "What tests cannot see, from evidence (1)"
+    assert text.index(title) < text.index("Survivors of")
+    assert "swallowed_exception: The kernel or a comparison raised" in text
+    assert "the entry raised RuntimeError 3 times, and the gate accepted it" in text
+    assert "remedy:  Let exceptions out" in text
+    assert "What oracle cannot see" not in text
+    assert "tests: softmax/adversary/raises (by swallowed_exception)" in text
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+def test_weaknesses_of_several_subjects_are_told_apart(
+    render: Callable[[Certificate], str],
+) -> None:
+    text = render(watched_run("softmax", "gelu"))
+    assert "softmax: swallowed_exception: " in text
+    assert "gelu: swallowed_exception: " in text
+
+
+def test_weaknesses_are_keys_of_the_certificate() -> None:
+    document = json.loads(render_json(watched_run("softmax")))
+    (weakness,) = document["weaknesses"]
+    assert weakness["weakness"] == "swallowed_exception"
+    assert weakness["subject"] == "softmax"
+    assert document["adversaries"]["because"] == {
+        "softmax/adversary/raises": ["swallowed_exception"]
+    }
+    assert document["beside"][0]["weaknesses"] == []
 
 
 def test_a_pipe_gets_no_escape_codes(certificate: Certificate) -> None:

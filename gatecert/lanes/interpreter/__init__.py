@@ -16,7 +16,7 @@ from gatecert.lanes.interpreter.failures import LaneRefusal, is_interpreter_fail
 from gatecert.lanes.interpreter.fresh_memory import repeatable_memory
 from gatecert.lanes.interpreter.guards import FindingLog, guarded, scheduled
 from gatecert.lanes.interpreter.kernels import is_kernel
-from gatecert.lanes.interpreter.launches import dry_run, recording, tuned
+from gatecert.lanes.interpreter.launches import dry_run, observed, recording, tuned
 from gatecert.lanes.interpreter.order import ProgramOrder
 from gatecert.lanes.interpreter.selftest import self_test
 from gatecert.lanes.interpreter.stopwatch import timed
@@ -30,6 +30,7 @@ __all__ = [
     "guarded",
     "is_interpreter_failure",
     "is_kernel",
+    "observed",
     "recording",
     "repeatable_memory",
     "scheduled",

@@ -8,18 +8,20 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import torch
 from triton.runtime import interpreter as triton_interpreter
 from triton.runtime.errors import InterpreterError
 
 from gatecert.errors import GatecertError
 from gatecert.lanes.interpreter.failures import is_interpreter_failure
 from gatecert.lanes.interpreter.guards import Guard, guard_in_force
-from gatecert.lanes.interpreter.launches import place_of_launch, recorders
+from gatecert.lanes.interpreter.launches import observers, place_of_launch, recorders
 from gatecert.lanes.interpreter.memory import Memory
-from gatecert.lanes.interpreter.order import ProgramOrder, in_order, take_turns
+from gatecert.lanes.interpreter.order import INTERLEAVED, in_order, take_turns
 from gatecert.lanes.interpreter.rewriting import rewrite
 from gatecert.lanes.interpreter.signature import Grid, Signature, resolve_grid, signature_of
 from gatecert.lanes.interpreter.stopwatch import kernel_runs
+from gatecert.lanes.records import LaunchTrace
 
 rewritten = functools.cache(rewrite)
 
@@ -53,8 +55,8 @@ def _launch(
     for hook in kernel.pre_run_hooks:
         hook(*args, **options)
     dims = resolve_grid(grid, bound, options)
-    in_force = recorders()
-    if in_force:
+    in_force, watching = recorders(), observers()
+    if in_force or watching:
         described = msgspec.structs.replace(
             signature.describe(bound, options, dims), launcher=place_of_launch()
         )
@@ -62,14 +64,34 @@ def _launch(
             recorder.launches.append(described)
         if any(recorder.dry for recorder in in_force):
             return
-    _run_grid(kernel, signature, bound, dims, guard)
+    if not watching:
+        _run_grid(kernel, signature, bound, dims, guard)
+        return
+    tensors = {name: value for name, value in bound.items() if isinstance(value, torch.Tensor)}
+    for observer in watching:
+        observer.before(described, tensors)
+    memory = _run_grid(kernel, signature, bound, dims, guard)
+    trace = _trace_of(memory, kernel.fn)
+    for observer in watching:
+        observer.after(described, tensors, trace)
+
+
+def _trace_of(memory: Memory, function: Any) -> LaunchTrace:
+    accesses = memory.accesses
+    return LaunchTrace(
+        read=memory.names_of(accesses.read),
+        wrote=memory.names_of(accesses.written),
+        masked=accesses.masked,
+        longest_loop=accesses.longest_loop,
+        asks_which_program="program_id" in function.__code__.co_names,
+    )
 
 
 def _run_grid(
     kernel: Any, signature: Signature, bound: Mapping[str, Any], dims: Grid, guard: Guard
-) -> None:
+) -> Memory:
     builder = triton_interpreter.interpreter_builder
-    builder.memory = Memory(signature.kernel, guard)
+    memory = builder.memory = Memory(signature.kernel, guard)
     builder.set_grid_dim(*dims)
     try:
         with np.errstate(all="ignore"), kernel_runs():
@@ -81,6 +103,7 @@ def _run_grid(
         raise InterpreterError(repr(error)) from error
     finally:
         builder.memory = None
+    return memory
 
 
 def _run_programs(
@@ -95,10 +118,11 @@ def _run_programs(
         resume(program)
         function(**arguments)
 
-    if guard.schedule.order is ProgramOrder.INTERLEAVED:
-        take_turns(programs, run, resume, builder.memory.set_turns)
+    missed = INTERLEAVED.get(guard.schedule.order)
+    if missed is not None:
+        take_turns(programs, run, resume, builder.memory.set_turns, missed)
     else:
         for program in programs:
             run(program)
-    if len(programs) > 1 and builder.memory.is_shared:
+    if len(programs) > 1 and builder.memory.accesses.are_shared:
         guard.log.note_sharing()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FrameType
+from typing import Any, Protocol
 
-from gatecert.lanes.records import Launch
+from gatecert.lanes.records import Launch, LaunchTrace
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,20 @@ class Recorder:
     dry: bool = False
 
 
+class LaunchObserver(Protocol):
+    """Sees the tensors of launches; it must leave them as they are."""
+
+    def before(self, launch: Launch, tensors: Mapping[str, Any]) -> None:
+        """A launch is about to run on these arguments, by name."""
+        ...
+
+    def after(self, launch: Launch, tensors: Mapping[str, Any], trace: LaunchTrace) -> None:
+        """It has run, and did not raise."""
+        ...
+
+
 _RECORDERS: ContextVar[tuple[Recorder, ...]] = ContextVar("recorders", default=())
+_OBSERVERS: ContextVar[tuple[LaunchObserver, ...]] = ContextVar("observers", default=())
 _CONFIG: ContextVar[int] = ContextVar("config", default=0)
 _BETWEEN = ("gatecert.lanes.", "triton.")
 """Modules whose code stands between a launcher and a launch."""
@@ -29,6 +43,11 @@ _BETWEEN = ("gatecert.lanes.", "triton.")
 def recorders() -> tuple[Recorder, ...]:
     """The recorders in force, outermost first."""
     return _RECORDERS.get()
+
+
+def observers() -> tuple[LaunchObserver, ...]:
+    """The observers in force."""
+    return _OBSERVERS.get()
 
 
 def place_of_launch() -> tuple[str, int]:
@@ -47,10 +66,20 @@ def config_in_force() -> int:
 
 
 @contextlib.contextmanager
-def recording() -> Iterator[list[Launch]]:
-    """Every launch inside, in order, repeats included."""
-    with _in_force(Recorder()) as launches:
+def recording(into: list[Launch] | None = None) -> Iterator[list[Launch]]:
+    """Every launch inside, in order, repeats included; appended to `into`, where given."""
+    with _in_force(Recorder([] if into is None else into)) as launches:
         yield launches
+
+
+@contextlib.contextmanager
+def observed(observer: LaunchObserver) -> Iterator[None]:
+    """Show the tensors of every launch inside to `observer`."""
+    token = _OBSERVERS.set((*_OBSERVERS.get(), observer))
+    try:
+        yield
+    finally:
+        _OBSERVERS.reset(token)
 
 
 @contextlib.contextmanager

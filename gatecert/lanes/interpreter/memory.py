@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import ctypes
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
 
+from gatecert.lanes.interpreter.accesses import Accesses
 from gatecert.lanes.interpreter.failures import LaneRefusal
 from gatecert.lanes.interpreter.guards import Guard
 from gatecert.lanes.interpreter.numerics import Array
+from gatecert.lanes.interpreter.order import Access
 from gatecert.lanes.records import Finding, FindingKind
 
 _OFFSET_BITS = 48
@@ -61,10 +63,8 @@ class Memory:
         self._buffers: dict[int, Buffer] = {}
         self._by_address: dict[int, Buffer] = {}
         self._live: dict[int, Buffer] | None = None
-        self._next_turn: Callable[[], None] = _go_on
-        self._read: set[int] = set()
-        self._written: set[int] = set()
-        self._atomics = False
+        self._next_turn: Callable[[Access], None] = _go_on
+        self.accesses = Accesses()
         self.may_misalign = False
         """A pointer changed its element type, or came from an integer."""
 
@@ -93,40 +93,42 @@ class Memory:
         self.may_misalign |= offset % max(1, tensor.element_size()) != 0
         return buffer.base + offset
 
-    def set_turns(self, next_turn: Callable[[], None]) -> None:
+    def set_turns(self, next_turn: Callable[[Access], None]) -> None:
         """Call `next_turn` before every access from now on: it lets another program run."""
         self._next_turn = next_turn
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether there were atomics, or a buffer was both read and written."""
-        return self._atomics or not self._read.isdisjoint(self._written)
+    def names_of(self, numbers: Iterable[int]) -> frozenset[str]:
+        """The arguments that point into buffers of these numbers."""
+        found = (self._buffers[number] for number in numbers if number in self._buffers)
+        return frozenset(name for buffer in found for name in buffer.names)
 
     def load(
         self, addresses: Array, mask: Array | None, other: Array | None, dtype: np.dtype[Any]
     ) -> Array:
         """Read lanes; what bad and masked-off lanes read is the guard's to say."""
-        self._next_turn()
-        self._read.add(_number(addresses))
+        self._next_turn(Access.LOAD)
+        self.accesses.read.add(_number(addresses))
+        whole = self.accesses.is_whole(mask)
         found = self._find(addresses, mask, dtype)
         if found is None:
             return self._load_by_lane(addresses, mask, other, dtype)
         contents, index = found
         data = contents.take(index, mode="clip")  # masked-off lanes may be anywhere
-        if mask is None or mask.all():
+        if whole or mask is None:
             return data
         return np.where(mask, data, self._guard.masked_off(dtype) if other is None else other)
 
     def store(self, addresses: Array, mask: Array | None, values: Array) -> None:
         """Write lanes; bad ones are recorded and not done. Of equal addresses the last wins."""
-        self._next_turn()
-        self._written.add(_number(addresses))
+        self._next_turn(Access.STORE)
+        self.accesses.written.add(_number(addresses))
+        whole = self.accesses.is_whole(mask)
         found = self._find(addresses, mask, values.dtype)
         if found is None:
             self._store_by_lane(addresses, mask, values)
             return
         contents, index = found
-        if mask is None or mask.all():
+        if whole or mask is None:
             contents[index] = values
         else:
             contents[index[mask]] = values[mask]
@@ -142,8 +144,8 @@ class Memory:
 
         `combine(old, value, lanes)` gives the new contents; `lanes` are flat lane numbers.
         """
-        self._next_turn()
-        self._atomics = True
+        self._next_turn(Access.ATOMIC)
+        self.accesses.note_atomic(_number(addresses), mask)
         dtype = values.dtype
         flat = values.reshape(-1)
         seen = np.full(values.size, self._guard.masked_off(dtype), dtype)
@@ -257,7 +259,7 @@ class Memory:
         self._guard.log.add(Finding(kind, self._kernel, argument, lanes, first_offset))
 
 
-def _go_on() -> None:
+def _go_on(access: Access) -> None:
     pass
 
 

@@ -10,8 +10,9 @@ import enum
 import itertools
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 Program = tuple[int, int, int]
 _RESIDENT = 16
@@ -30,6 +31,30 @@ class ProgramOrder(str, enum.Enum):
     INTERLEAVED = "interleaved"
     """Sixteen at a time, one memory access each in turn: what one program reads, another may
     write before the first writes back. Only atomics survive that."""
+    INTERLEAVED_LATE = "interleaved with late writes"
+    """The same, the last program first, and each misses some turns before it writes: what it
+    read may be old by then, whichever program is the one that updates without an atomic."""
+
+
+class Access(enum.Enum):
+    """What a program is about to do when it lets the next one run."""
+
+    LOAD = "load"
+    """It reads."""
+    STORE = "store"
+    """It writes what it may have computed from an earlier load."""
+    ATOMIC = "atomic"
+    """It reads and writes at once."""
+
+
+INTERLEAVED: Mapping[ProgramOrder, Mapping[Access, int]] = MappingProxyType(
+    {
+        ProgramOrder.INTERLEAVED: {},
+        # An atomic waits for a load that comes a little later, and the store for the atomic.
+        ProgramOrder.INTERLEAVED_LATE: {Access.ATOMIC: 8, Access.STORE: 16},
+    }
+)
+"""The orders in which programs take turns, and how many of them they miss before an access."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +69,7 @@ def in_order(schedule: Schedule, dims: Program) -> Sequence[Program]:
     """The programs of a grid, as they start."""
     x, y, z = map(range, dims)
     programs = list(itertools.product(x, y, z))
-    if schedule.order is ProgramOrder.REVERSED:
+    if schedule.order in (ProgramOrder.REVERSED, ProgramOrder.INTERLEAVED_LATE):
         programs.reverse()
     elif schedule.order is ProgramOrder.SHUFFLED:
         random.Random(schedule.seed).shuffle(programs)
@@ -55,15 +80,17 @@ def take_turns(
     programs: Sequence[Program],
     run: Callable[[Program], None],
     resume: Callable[[Program], None],
-    announce: Callable[[Callable[[], None]], None],
+    announce: Callable[[Callable[[Access], None]], None],
+    missed: Mapping[Access, int],
 ) -> None:
     """Run programs in threads of which one runs at a time, in strict rotation.
 
     `announce` is given the function that a program calls before each memory access: it lets
-    the next one run. `resume(program)` is called whenever a program goes on. The first error
-    ends them all and is raised.
+    the next one run, and leaves this one out of as many rounds as are `missed` before such an
+    access. `resume(program)` is called whenever a program goes on. The first error ends them
+    all and is raised.
     """
-    rotation = _Rotation(resume)
+    rotation = _Rotation(resume, missed)
     announce(rotation.next_turn)
     waiting = iter(programs)
     with_context = contextvars.copy_context()
@@ -80,14 +107,17 @@ class _Seat:
     """One program in the rotation, and the baton that it waits for."""
 
     program: Program
+    missing: int = 0
+    """How many turns it is still left out of."""
     baton: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
 
 class _Rotation:
     """The seats of the programs that have not ended; only the thread with the baton changes it."""
 
-    def __init__(self, resume: Callable[[Program], None]) -> None:
+    def __init__(self, resume: Callable[[Program], None], missed: Mapping[Access, int]) -> None:
         self._resume = resume
+        self._missed = missed
         self._seats: list[_Seat] = []
         self._turn = 0
         self._error: BaseException | None = None
@@ -114,13 +144,21 @@ class _Rotation:
         if self._error is not None:
             raise self._error
 
-    def next_turn(self) -> None:
+    def next_turn(self, access: Access) -> None:
         """Let the next program run, and wait until it is this one's turn again."""
         seat = self._seats[self._turn]
         if len(self._seats) > 1:
-            self._turn = (self._turn + 1) % len(self._seats)
-            self._seats[self._turn].baton.release()
+            seat.missing = self._missed.get(access, 0)
+            self._hand_on(self._turn + 1)
             self._wait(seat)
+
+    def _hand_on(self, turn: int) -> None:
+        """Give the baton to the first seat from there on that misses no turn."""
+        while (seat := self._seats[turn % len(self._seats)]).missing:
+            seat.missing -= 1
+            turn += 1
+        self._turn = turn % len(self._seats)
+        seat.baton.release()
 
     def _wait(self, seat: _Seat) -> None:
         seat.baton.acquire()
@@ -145,8 +183,7 @@ class _Rotation:
         if not self._seats:
             self._all_done.release()
             return
-        self._turn = at % len(self._seats)
-        self._seats[self._turn].baton.release()
+        self._hand_on(at)
 
 
-__all__ = ["ProgramOrder", "Schedule", "in_order", "take_turns"]
+__all__ = ["INTERLEAVED", "Access", "ProgramOrder", "Schedule", "in_order", "take_turns"]

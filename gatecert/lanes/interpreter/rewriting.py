@@ -113,7 +113,9 @@ def tensor_range(start: Any, stop: Any = None, step: Any = 1, **hints: Any) -> I
     dtype = bounds[0].dtype
     for bound in bounds[1:]:
         dtype = semantic.integer_promote_impl(dtype, bound.dtype)
-    for value in builtins.range(*(int(bound.__index__()) for bound in bounds)):
+    values = builtins.range(*(int(bound.__index__()) for bound in bounds))
+    triton_interpreter.interpreter_builder.memory.accesses.note_loop(len(values))
+    for value in values:
         yield semantic.scalar_constant(value, dtype)
 
 

@@ -39,12 +39,14 @@ class Judge:
         module: str = "kernels_softmax",
         stop_at_first: bool = True,
         limit_s: float = 60.0,
+        kernels: tuple[str, ...] = (),
     ) -> Verdict:
-        """The verdict on the original, or on a mutant if texts are given by file name."""
+        """The verdict on the original, or on a mutant if texts are given by file name; `kernels`
+        are those that can show it."""
         subject = Subject("softmax", f"{module}:softmax", "softmax", import_paths=(str(TESTDATA),))
         texts = {str(TESTDATA / name): text for name, text in (files or {}).items()}
         kind = CandidateKind.MUTANT if texts else CandidateKind.ORIGINAL
-        candidate = Candidate("candidate", kind, "softmax", texts)
+        candidate = Candidate("candidate", kind, "softmax", texts, kernels=kernels)
         request = ShardRequest(
             subject,
             gates=(GateRef(gate, str(TESTDATA), config),),

@@ -6,7 +6,7 @@ import pytest
 
 from gatecert.gates.cells import Cell, ObservingGate, pack_cells, unpack_cells
 from gatecert.gates.oracle import OracleGate, PreparedOracle
-from gatecert.gates.preset import get_preset
+from gatecert.gates.presets.gate import get_preset
 from gatecert.gates.records import Reason, Verdict
 from gatecert.mutants.records import Candidate, CandidateKind
 from gatecert.subjects import Subject

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gatecert.gates.execution import execute, unrepeatable
-from gatecert.gates.oracle import OracleGate
+from gatecert.gates.oracle import OracleGate, PreparedCase, in_turns
 from gatecert.gates.records import GateOutcome, Reason, Verdict
 from gatecert.lanes.records import GuardPolicy
 from gatecert.mutants.records import Candidate, CandidateKind
@@ -77,6 +77,18 @@ def test_a_kernel_that_is_wrong_in_one_configuration_only_is_caught(judge: Judge
     verdict = judge("oracle", module="kernels_wrong_in_one_config")
     assert (verdict.outcome, verdict.reason) == (GateOutcome.REJECTED, Reason.VALUES)
     assert verdict.cases > 0
+
+
+@pytest.mark.parametrize("configs", [2, 3, 24, 100])
+def test_every_configuration_has_its_turn(configs: int) -> None:
+    operation = get_operation("softmax")
+    cases = [
+        PreparedCase(case, inputs=None, expected=None)  # type: ignore[arg-type]
+        for case in cases_for(operation, dtypes=("float32",), strategy="quick")
+    ]
+    turns = [case.tuning for case in in_turns(cases, configs)]
+    assert set(turns) == set(range(configs))
+    assert len(turns) == max(len(cases), configs)
 
 
 def test_a_right_kernel_cannot_tell_the_order_of_its_programs(judge: Judge) -> None:

@@ -11,7 +11,7 @@ import triton.language as tl
 
 from gatecert.lanes import interpreter
 from gatecert.lanes.interpreter import ProgramOrder
-from gatecert.lanes.interpreter.order import Schedule, in_order
+from gatecert.lanes.interpreter.order import INTERLEAVED, Schedule, in_order
 from gatecert.lanes.records import GuardPolicy
 from tests.gatecert.lanes.inside import inside_lane
 
@@ -35,6 +35,19 @@ def plain_sum_kernel(out, x, BLOCK: tl.constexpr):
     lanes = tl.arange(0, BLOCK)
     mine = tl.load(x + tl.program_id(0) * BLOCK + lanes)
     tl.store(out + lanes, tl.load(out + lanes) + mine)
+
+
+@triton.jit
+def one_plain_sum_kernel(out, x, PLAIN: tl.constexpr, SLOW: tl.constexpr, BLOCK: tl.constexpr):
+    lanes = tl.arange(0, BLOCK)
+    if tl.program_id(0) == SLOW:
+        for _ in range(3):
+            tl.load(x + lanes)
+    mine = tl.load(x + tl.program_id(0) * BLOCK + lanes)
+    if tl.program_id(0) == PLAIN:
+        tl.store(out + lanes, tl.load(out + lanes) + mine)
+    else:
+        tl.atomic_add(out + lanes, mine)
 
 
 @triton.jit
@@ -85,7 +98,9 @@ def test_every_program_runs_once(order: ProgramOrder) -> None:
     assert (started == list(range(24))) == (
         order in (ProgramOrder.FORWARD, ProgramOrder.INTERLEAVED)
     )
-    assert (started == list(range(23, -1, -1))) == (order is ProgramOrder.REVERSED)
+    assert (started == list(range(23, -1, -1))) == (
+        order in (ProgramOrder.REVERSED, ProgramOrder.INTERLEAVED_LATE)
+    )
 
 
 @inside_lane
@@ -112,13 +127,31 @@ def test_a_plain_update_is_lost_when_programs_interleave_only(order: ProgramOrde
     out, x = _inputs()
     with interpreter.scheduled(order):
         plain_sum_kernel[(_PROGRAMS,)](out, x, BLOCK=8)
-    assert out.equal(x.sum(0)) == (order is not ProgramOrder.INTERLEAVED)
+    assert out.equal(x.sum(0)) == (order not in INTERLEAVED)
 
 
+@pytest.mark.parametrize("plain", [0, _PROGRAMS - 1])
+@pytest.mark.parametrize("slow", [0, _PROGRAMS - 1])
 @inside_lane
-def test_what_locks_and_counters_order_stays_right_when_interleaved() -> None:
+def test_an_update_that_one_program_alone_makes_plainly_is_lost_where_writes_are_late(
+    plain: int, slow: int
+) -> None:
+    lost = []
+    for order in ProgramOrder:
+        out, x = _inputs()
+        with interpreter.scheduled(order):
+            one_plain_sum_kernel[(_PROGRAMS,)](out, x, PLAIN=plain, SLOW=slow, BLOCK=8)
+        if not out.equal(x.sum(0)):
+            lost.append(order)
+    assert ProgramOrder.INTERLEAVED_LATE in lost
+    assert set(lost) <= set(INTERLEAVED)
+
+
+@pytest.mark.parametrize("order", INTERLEAVED)
+@inside_lane
+def test_what_locks_and_counters_order_stays_right_when_interleaved(order: ProgramOrder) -> None:
     out, x = _inputs()
-    with interpreter.scheduled(ProgramOrder.INTERLEAVED):
+    with interpreter.scheduled(order):
         locked_sum_kernel[(_PROGRAMS,)](out, x, torch.zeros(1, dtype=torch.int32), BLOCK=8)
         total, counter = torch.zeros(1), torch.zeros(1, dtype=torch.int32)
         partial = torch.full((_PROGRAMS,), float("nan"))

@@ -80,6 +80,41 @@ def test_a_grandchild_of_a_hanging_child_is_killed_too(tmp_path: Path) -> None:
     assert _gone(int(note.read_text()))
 
 
+def test_a_daemon_that_left_the_group_and_the_session_does_not_outlive_the_child(
+    tmp_path: Path,
+) -> None:
+    note = tmp_path / "pid"
+
+    def work() -> bytes:
+        _start_daemon(note)
+        return b"left a daemon behind"
+
+    assert run_in_child(work, timeout_s=10).end is ChildEnd.ANSWERED
+    assert _gone(int(note.read_text()))
+
+
+def test_a_child_that_died_is_not_waited_for_because_its_daemon_holds_the_pipe(
+    tmp_path: Path,
+) -> None:
+    note = tmp_path / "pid"
+
+    def work() -> bytes:
+        _start_daemon(note)
+        os._exit(3)
+
+    result = run_in_child(work, timeout_s=20)
+    assert result.end is ChildEnd.DIED
+    assert result.seconds < 10
+    assert _gone(int(note.read_text()))
+
+
+def test_children_that_were_there_before_are_left_alone() -> None:
+    with subprocess.Popen(["sleep", "60"]) as mine:
+        run_in_child(lambda: b"done", timeout_s=10)
+        assert mine.poll() is None
+        mine.kill()
+
+
 def test_memory_beyond_the_limit_is_an_error_of_the_child_alone() -> None:
     def work() -> bytes:
         return bytes(len(bytearray(1 << 30)))
@@ -87,6 +122,19 @@ def test_memory_beyond_the_limit_is_an_error_of_the_child_alone() -> None:
     result = run_in_child(work, timeout_s=20, memory_bytes=64 << 20)
     assert result.end is ChildEnd.DIED
     assert "MemoryError" in result.log
+
+
+def _start_daemon(note: Path) -> None:
+    """A grandchild in a session of its own, which holds all that it inherited."""
+    read_end, write_end = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            note.write_text(str(os.getpid()))
+            os.write(write_end, b"x")
+            time.sleep(60)
+        os._exit(0)
+    os.read(read_end, 1)
 
 
 def _gone(pid: int) -> bool:

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 import gatecert
+from gatecert.gates.suite.records import Ending, KnownTest, PytestBaseline
 from gatecert.mutants.records import Candidate, CandidateKind
 from gatecert.sandbox.protocol import GateRef, Limits, ShardRequest, Task
 from gatecert.store.keys import _NEVER_IN_THE_SANDBOX, fingerprint, verdict_key
@@ -139,3 +140,18 @@ def test_switches_of_triton_count_and_places_do_not(
     before = fingerprint()
     monkeypatch.setenv(name, "0")
     assert (fingerprint() != before) == counts
+
+
+def test_the_tests_that_are_chosen_for_a_mutant_are_in_its_key_and_not_in_the_originals() -> None:
+    def keys(kind: CandidateKind, *kernels: str, reason: str = "") -> tuple[str, str]:
+        test = KnownTest("t.py::a", (Ending.PASSED,), kernels=("m:k",), reason=reason)
+        request = msgspec.structs.replace(REQUEST, baselines={"oracle": PytestBaseline((test,))})
+        task = Task(msgspec.structs.replace(CANDIDATE, kind=kind, kernels=kernels), "oracle")
+        return verdict_key(REQUEST, task, "f"), verdict_key(request, task, "f")
+
+    without, with_baseline = keys(CandidateKind.MUTANT)
+    assert without != with_baseline
+    assert with_baseline != keys(CandidateKind.MUTANT, "m:k")[1]
+    assert with_baseline != keys(CandidateKind.MUTANT, reason="flaky")[1]
+    first, second = keys(CandidateKind.ORIGINAL)
+    assert first == second

@@ -1,0 +1,271 @@
+"""Write down what a run was of, and look at a tree in the same way later."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from gatecert.campaign.gate_files import gate_files
+from gatecert.campaign.plan import Plan, PlannedSubject, read_source
+from gatecert.config import CORPUS_CONFIG, Config
+from gatecert.gates.config import GateConfig
+from gatecert.locating import find_source, module_of
+from gatecert.mutants.discover import source_of
+from gatecert.operators.records import Operator
+from gatecert.operators.registry import all_operators
+from gatecert.provenance import FunctionHash, GateHashes, Provenance, SubjectHashes
+from gatecert.store.keys import code_sha256, project_files
+
+_MODULE = "module:"
+_LARGE_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Names of files that hold on another machine, and back."""
+
+    root: Path
+    import_paths: tuple[str, ...] = ()
+
+    def name_of(self, path: str) -> str:
+        """Relative to the root where it lies below it or below an import path, else the module's
+        name; a file of no package outside both has its bare name."""
+        real = Path(path).resolve()
+        for folder in (self.root, *map(Path, self.import_paths)):
+            if real.is_relative_to(folder.resolve()) and not _is_installed(real):
+                return Path(os.path.relpath(real, self.root.resolve())).as_posix()
+        return _MODULE + module_of(real)
+
+    def path_of(self, name: str) -> Path | None:
+        """The file of that name in this tree and this environment, if there is one."""
+        if name.startswith(_MODULE):
+            return find_source(name.removeprefix(_MODULE), self.import_paths)
+        path = self.root / name
+        return path if path.is_file() else None
+
+
+def places_of_plan(plan: Plan) -> Places:
+    """How the files of a plan are named."""
+    folders = dict.fromkeys(path for s in plan.subjects for path in s.import_paths)
+    return Places(plan.root, tuple(folders))
+
+
+def describe_provenance(plan: Plan, planned: Sequence[PlannedSubject], out: Path) -> Provenance:
+    """What the plan's run is of; `out` is where its results go."""
+    ran = [subject for subject in planned if not subject.run.failed]
+    places = places_of_plan(plan)
+    subjects = {s.run.subject.name: _hashes_of(s, places) for s in ran}
+    tables = {ref.name: ref.config for ref in plan.gates if ref.config is not None}
+    gates = _gate_hashes(tables, places, _files_of(subjects), _config_path(plan.config), out)
+    return Provenance(
+        config=_relative_config(plan.config),
+        settings=settings_of(plan.config, [s.name for s in plan.subjects], tables),
+        subjects=subjects,
+        gates=gates,
+        operators=_versions(plan.operators),
+        operators_sha256=code_sha256("operators"),
+        gatecert_sha256=code_sha256(),
+        libraries=_libraries(_files_of(subjects)),
+    )
+
+
+def look_again(then: Provenance, config: Config) -> Provenance:
+    """The same things as they are now: nothing of the code under test is imported or run."""
+    import_paths = tuple(dict.fromkeys(p for s in config.subjects for p in s.import_paths))
+    places = Places(Path(config.root), import_paths)
+    subjects = {name: _looked_at(hashes, places) for name, hashes in then.subjects.items()}
+    tables = {name: config.gates[name] for name in then.gates if name in config.gates}
+    names = _subjects_in(then.settings)
+    return Provenance(
+        config=then.config,
+        settings=settings_of(config, names, tables),
+        subjects=subjects,
+        gates=_gate_hashes(
+            tables, places, _files_of(then.subjects), _config_path(config), out=None
+        ),
+        operators=_versions(o for o in all_operators() if o.name in then.operators),
+        operators_sha256=code_sha256("operators"),
+        gatecert_sha256=code_sha256(),
+        libraries={name: _version(name) for name in then.libraries},
+    )
+
+
+def settings_of(
+    config: Config | None, subjects: Iterable[str], gates: Iterable[str]
+) -> dict[str, str]:
+    """Keys of a configuration with their values as JSON, for some subjects and gates, and the
+    mutants that its ignore file names; what is as by default is left out."""
+    if config is None or config.file is None:
+        return {}
+    table = _told(config.file)
+    for section, names in (("subject", set(subjects)), ("gate", set(gates))):
+        structs = getattr(config.file, section).items()
+        table[section] = {name: _told(struct) for name, struct in structs if name in names}
+    table["require"] = _told(config.file.require)
+    table["ignore"] = {entry.mutant: entry.reason for entry in config.ignore}
+    return dict(sorted(_leaves("", table)))
+
+
+def sha256_of(path: Path) -> str:
+    """Hash of a file's bytes."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _told(struct: msgspec.Struct) -> dict[str, object]:
+    """The fields of a table that are not as by default."""
+    return {
+        field.name: _without_places(msgspec.to_builtins(value))
+        for field in msgspec.structs.fields(struct)
+        if (value := getattr(struct, field.name)) != field.default
+        and not (field.default_factory is dict and value == {})
+    }
+
+
+def _without_places(value: object) -> object:
+    """The value with a hash in place of every absolute path: those are of one machine."""
+    if isinstance(value, str) and Path(value).is_absolute():
+        return f"sha256:{_sha256(value)[:16]}"
+    if isinstance(value, dict):
+        return {key: _without_places(inner) for key, inner in value.items()}
+    return [*map(_without_places, value)] if isinstance(value, list | tuple) else value
+
+
+def _leaves(prefix: str, table: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _leaves(f"{prefix}{key}.", value)
+        else:
+            yield prefix + key, msgspec.json.encode(value).decode()
+
+
+def _subjects_in(settings: Mapping[str, str]) -> list[str]:
+    """Subjects whose tables were written down: `subject.NAME.entry` is always there."""
+    return [
+        key.removeprefix("subject.").removesuffix(".entry")
+        for key in settings
+        if key.startswith("subject.") and key.endswith(".entry")
+    ]
+
+
+def _hashes_of(subject: PlannedSubject, places: Places) -> SubjectHashes:
+    def hashed(module: str, qualname: str, path: str) -> FunctionHash:
+        source = source_of(subject.texts.get(path, ""), qualname)
+        return FunctionHash(f"{module}:{qualname}", places.name_of(path), _sha256(source or ""))
+
+    run = subject.run
+    return SubjectHashes(
+        kernels=tuple(hashed(k.module, k.qualname, k.path) for k in run.kernels),
+        launchers=tuple(hashed(x.module, x.qualname, x.path) for x in run.launchers),
+        files={places.name_of(path): sha for path, sha in subject.sources.items()},
+    )
+
+
+def _looked_at(then: SubjectHashes, places: Places) -> SubjectHashes:
+    paths = {name: places.path_of(name) for name in then.files}
+    files = {name: sha256_of(path) for name, path in paths.items() if path is not None}
+    texts: dict[str, str] = {}
+    for function in (*then.kernels, *then.launchers):
+        path = places.path_of(function.file)
+        if path is not None and function.file not in texts:
+            with contextlib.suppress(SyntaxError, UnicodeDecodeError):
+                texts[function.file] = read_source(str(path))
+
+    def again(functions: Iterable[FunctionHash]) -> Iterator[FunctionHash]:
+        for one in functions:
+            source = source_of(texts.get(one.file, ""), one.name.partition(":")[2])
+            yield FunctionHash(one.name, one.file, "" if source is None else _sha256(source))
+
+    return SubjectHashes(tuple(again(then.kernels)), tuple(again(then.launchers)), files)
+
+
+def _gate_hashes(
+    tables: Mapping[str, GateConfig],
+    places: Places,
+    elsewhere: Iterable[str],
+    config: Path | None,
+    out: Path | None,
+) -> dict[str, GateHashes]:
+    """Hashes by gate. What is named elsewhere in the record is not part of the tree's hash, so
+    that a change shows once and by name."""
+    if not tables:
+        return {}
+    by_gate = {
+        name: {
+            places.name_of(str(path)): sha256_of(path) for path in gate_files(table, places.root)
+        }
+        for name, table in tables.items()
+    }
+    named = {*elsewhere, *(name for files in by_gate.values() for name in files)}
+    digest = hashlib.sha256()
+    for path in project_files(places.root, but=out):
+        name = path.relative_to(places.root).as_posix()
+        if path.is_file() and name not in named and path.resolve() != config:
+            digest.update(f"{name}\0{_content_of(path)}\0".encode())
+    tree = digest.hexdigest()
+    return {name: GateHashes(files, tree) for name, files in by_gate.items()}
+
+
+def _content_of(path: Path) -> str:
+    """A file's hash; of a large one its size must do."""
+    size = path.stat().st_size
+    return sha256_of(path) if size <= _LARGE_BYTES else f"{size} bytes"
+
+
+def _files_of(subjects: Mapping[str, SubjectHashes]) -> set[str]:
+    return {name for hashes in subjects.values() for name in hashes.files}
+
+
+def _config_path(config: Config | None) -> Path | None:
+    return None if config is None else Path(config.path).resolve()
+
+
+def _relative_config(config: Config | None) -> str:
+    path = _config_path(config)
+    if path is None or path == CORPUS_CONFIG.resolve():
+        return ""
+    return Path(os.path.relpath(path, Path.cwd())).as_posix()
+
+
+def _versions(operators: Iterable[Operator]) -> dict[str, int]:
+    return {operator.name: operator.version for operator in operators}
+
+
+def _libraries(files: Iterable[str]) -> dict[str, str]:
+    """Versions of what gatecert requires, of pytest, and of packages that are under test."""
+    from packaging.requirements import Requirement
+
+    wanted = {"pytest"}
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        for requirement in map(Requirement, importlib.metadata.requires("gatecert") or ()):
+            marker = requirement.marker
+            if marker is None or marker.evaluate({"extra": ""}):
+                wanted.add(requirement.name)
+    packages = {
+        name.removeprefix(_MODULE).partition(".")[0] for name in files if name.startswith(_MODULE)
+    }
+    homes = importlib.metadata.packages_distributions() if packages else {}
+    wanted |= {distribution for package in packages for distribution in homes.get(package, ())}
+    found = {name: _version(name) for name in sorted(wanted)}
+    return {name: version for name, version in found.items() if version}
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _is_installed(path: Path) -> bool:
+    return bool({"site-packages", "dist-packages"} & set(path.parts))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

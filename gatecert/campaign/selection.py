@@ -1,0 +1,241 @@
+"""Which of the planted mutants are run, and in which order: a diff, a sample, a time budget.
+
+A sample is the first N of one seeded order, and a time budget reaches a beginning of the same
+order. In it every bug class is spread evenly and shuffled, so that any beginning holds each class
+in its share of all mutants.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+
+import msgspec
+
+from gatecert.campaign.changes import changed_lines
+from gatecert.campaign.plan import Plan, PlannedSubject
+from gatecert.campaign.records import Selection
+from gatecert.campaign.shards import Work, make_shards, request_of
+from gatecert.errors import NothingScored, UsageError
+from gatecert.mutants.lines import touched_lines
+from gatecert.mutants.records import CandidateKind, Mutant
+from gatecert.sandbox.protocol import ShardRequest, Task
+
+_MUTANTS_PER_ROUND = 8
+"""Per subject: so many at most can one subject be ahead of another when the time is over."""
+
+
+def select(
+    plan: Plan, planned: Sequence[PlannedSubject]
+) -> tuple[tuple[PlannedSubject, ...], Selection]:
+    """Keep what `--only` names and what lies in the diff of `--in-diff`.
+
+    Raises:
+        UsageError: an id names nothing, or there is no such diff.
+        NothingScored: no mutant was planted at all.
+    """
+    # A profile may plant none.
+    asked = not plan.only and any(subject.run.subject.profile.plants for subject in planned)
+    if asked and not any(subject.run.mutants for subject in planned):
+        raise NothingScored(
+            "no mutant could be planted: "
+            + "; ".join(
+                s.run.failed or f"{s.run.subject.name}: no operator applies" for s in planned
+            )
+        )
+    selection = Selection(time_budget_s=plan.time_budget_s)
+    if plan.only:
+        planned = _named(plan.only, planned)
+    if plan.since:
+        planned, note = _in_diff(plan.since, plan.root, planned)
+        selection = msgspec.structs.replace(selection, since=plan.since, note=note)
+    return tuple(planned), selection
+
+
+def draw(plan: Plan, work: Work, selection: Selection) -> tuple[Work, Selection]:
+    """The tasks of `--sample N` mutants and of everything that is no mutant, and who was drawn.
+
+    Drawn from are the mutants that would be run; the detection ladder is in no sample.
+    """
+    if not plan.sample:
+        return work, selection
+    mutants = _running(work)
+    order = fair_order((m for m in mutants if m.scored), plan.seed)
+    drawn = {mutant.id for mutant in order[: plan.sample]}
+    left_out = {mutant.id for mutant in mutants} - drawn
+    kept = [
+        (subject, tuple(task for task in tasks if task.candidate.id not in left_out))
+        for subject, tasks in work
+    ]
+    selection = msgspec.structs.replace(
+        selection,
+        sample=len(drawn),
+        sample_of=len(order),
+        not_sampled=tuple(m.id for m in mutants if m.id in left_out),
+    )
+    return kept, selection
+
+
+def fair_order(mutants: Iterable[Mutant], seed: int) -> list[Mutant]:
+    """Every bug class spread evenly over the whole, each in an order of its own.
+
+    The order follows from seed and ids: a mutant that comes or goes leaves the others in theirs.
+    """
+    classes: dict[str, list[Mutant]] = {}
+    for mutant in mutants:
+        classes.setdefault(mutant.bug_class, []).append(mutant)
+    placed: list[tuple[float, float, Mutant]] = []
+    for name, members in classes.items():
+        members.sort(key=lambda mutant: _chance(seed, mutant.id))
+        start = _chance(seed, name)
+        placed += (
+            ((place + start) / len(members), _chance(seed, mutant.id), mutant)
+            for place, mutant in enumerate(members)
+        )
+    placed.sort(key=lambda entry: entry[:2])
+    return [mutant for *_, mutant in placed]
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """When no further task may start, in seconds of `time.monotonic`; None: never."""
+
+    at: float | None = None
+
+    @classmethod
+    def after(cls, seconds: float) -> Deadline:
+        """So many seconds from now; 0 means never."""
+        return cls(time.monotonic() + seconds if seconds else None)
+
+    def allows(self, shard: ShardRequest) -> bool:
+        """May it start now? What is no mutant runs whatever the time."""
+        return not self._binds(shard) or self.left_s > 0.0
+
+    def bind(self, shard: ShardRequest) -> ShardRequest:
+        """The request, which starts no further task by itself when the time is over."""
+        if not self._binds(shard):
+            return shard
+        return msgspec.structs.replace(shard, stop_after_s=max(0.0, self.left_s))
+
+    @property
+    def left_s(self) -> float:
+        """Seconds left; infinite without a deadline."""
+        return float("inf") if self.at is None else self.at - time.monotonic()
+
+    def _binds(self, shard: ShardRequest) -> bool:
+        kinds = {task.candidate.kind for task in shard.tasks}
+        return self.at is not None and kinds == {CandidateKind.MUTANT}
+
+
+def rounds(plan: Plan, work: Work) -> Iterator[list[ShardRequest]]:
+    """Requests to be sent one list after the other.
+
+    Without a time budget it is one list. With one, controls and adversaries come first, then
+    the mutants in their fair order, some of every subject at a time; the ladder comes last.
+    """
+    if not plan.time_budget_s:
+        yield make_shards(plan, work)
+        return
+    yield make_shards(plan, list(_tasks_of(work, mutants=False)))
+    subjects = {subject.run.subject.name: subject for subject, _ in work}
+    by_mutant: dict[str, list[Task]] = {}
+    for _, tasks in _tasks_of(work, mutants=True):
+        for task in tasks:
+            by_mutant.setdefault(task.candidate.id, []).append(task)
+    mutants = _running(work)
+    order = fair_order((m for m in mutants if m.scored), plan.seed)
+    order += fair_order((m for m in mutants if not m.scored), plan.seed)
+    # One subject has nobody to wait for: its order alone is fair.
+    size = len(order) if len(subjects) == 1 else _MUTANTS_PER_ROUND * len(subjects)
+    for start in range(0, len(order), size or 1):
+        members: dict[str, list[str]] = {}
+        for mutant in order[start : start + size]:
+            members.setdefault(mutant.subject, []).append(mutant.id)
+        pieces = -(-plan.jobs // len(members))
+        yield [
+            request_of(plan, subjects[name], [task for one in piece for task in by_mutant[one]])
+            for name, ids in members.items()
+            for piece in (ids[k::pieces] for k in range(pieces))
+            if piece
+        ]
+
+
+def one_by_one(shards: Iterable[ShardRequest]) -> Iterator[ShardRequest]:
+    """The same tasks, each in a request of its own."""
+    for shard in shards:
+        for task in shard.tasks:
+            yield msgspec.structs.replace(shard, tasks=(task,))
+
+
+def places_of(shard: ShardRequest) -> set[tuple[str, str]]:
+    """The pairs of candidate and gate of a request."""
+    return {(task.candidate.id, task.gate) for task in shard.tasks}
+
+
+def _named(only: Sequence[str], planned: Sequence[PlannedSubject]) -> list[PlannedSubject]:
+    ids = {mutant.id for subject in planned for mutant in subject.run.mutants}
+    unknown = [wanted for wanted in only if wanted not in ids]
+    if unknown:
+        raise UsageError(f"no mutant {unknown[0]!r}; `gatecert mutants list` prints the ids")
+    kept = (_keep(subject, only) for subject in planned)
+    return [subject for subject in kept if subject.run.mutants]
+
+
+def _in_diff(
+    revision: str, root: Path, planned: Sequence[PlannedSubject]
+) -> tuple[list[PlannedSubject], str]:
+    """Subjects with a mutant in the diff or that could not be run, and why there is no mutant."""
+    files = {k.path: None for s in planned for k in s.run.kernels}
+    files |= {m.path: None for s in planned for m in s.run.mutants}
+    changed = changed_lines(revision, root, files)
+    kept = []
+    for subject in planned:
+        inside = [
+            mutant.id
+            for mutant in subject.run.mutants
+            if any(
+                line in lines
+                for line in touched_lines(mutant, subject.texts[mutant.path])
+                for lines in changed.get(mutant.path, ())
+            )
+        ]
+        if inside or subject.run.failed:
+            kept.append(_keep(subject, inside))
+    if any(subject.run.mutants for subject in kept):
+        return kept, ""
+    if not changed:
+        return kept, f"no file with a kernel has changed since {revision}: nothing to judge"
+    names = ", ".join(sorted({PurePath(path).name for path in changed}))
+    return kept, f"{names} changed since {revision}, but no operator plants on the changed lines"
+
+
+def _keep(subject: PlannedSubject, ids: Collection[str]) -> PlannedSubject:
+    mutants = tuple(mutant for mutant in subject.run.mutants if mutant.id in ids)
+    return replace(subject, run=msgspec.structs.replace(subject.run, mutants=mutants))
+
+
+def _running(work: Work) -> list[Mutant]:
+    """The mutants that have a task, in the order of the certificate."""
+    return [
+        mutant
+        for subject, tasks in work
+        for running in [{task.candidate.id for task in tasks}]
+        for mutant in subject.run.mutants
+        if mutant.id in running
+    ]
+
+
+def _tasks_of(work: Work, *, mutants: bool) -> Iterator[tuple[PlannedSubject, tuple[Task, ...]]]:
+    for subject, tasks in work:
+        mine = tuple(t for t in tasks if (t.candidate.kind is CandidateKind.MUTANT) is mutants)
+        if mine:
+            yield subject, mine
+
+
+def _chance(seed: int, name: str) -> float:
+    """A number in [0, 1) that seed and name decide."""
+    digest = hashlib.sha256(f"{seed} {name}".encode()).digest()
+    return int.from_bytes(digest[:6], "big") / 2.0**48

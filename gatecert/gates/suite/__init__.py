@@ -1,0 +1,1 @@
+"""A team's pytest suite as a gate."""

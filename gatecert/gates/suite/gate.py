@@ -1,0 +1,141 @@
+"""A team's own tests as a gate.
+
+Forks of a warm server belong to the interpreter: a process that has used a GPU cannot be forked,
+so that on CUDA every candidate would need a fresh process, and its seconds of imports.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
+
+from gatecert.errors import EnvironmentFailure, UsageError
+from gatecert.gates.base import Gate
+from gatecert.gates.records import GateOutcome, Verdict
+from gatecert.gates.suite.records import PytestBaseline
+from gatecert.gates.suite.selection import chosen_for, under_known_names, why_unreached
+from gatecert.mutants.records import Candidate, CandidateKind
+from gatecert.subjects import Subject
+
+_WATCHED = frozenset({CandidateKind.ORIGINAL, CandidateKind.ADVERSARY})
+_FLAGS = frozenset("qvxsl")
+"""Short options of pytest that take no value, and may be joined."""
+
+
+@dataclass(frozen=True, slots=True)
+class PytestGate:
+    """`pytest *args`, run in `rootdir`; on the original `runs` times, unless the baseline is
+    `known` already. `modules` maps modules with mutants to their files.
+
+    Raises:
+        UsageError: there is no such folder, or no such file as the arguments name.
+    """
+
+    name: str
+    args: tuple[str, ...]
+    rootdir: Path
+    runs: int = 3
+    known: PytestBaseline | None = None
+    modules: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.rootdir.is_dir():
+            raise UsageError(f"gate {self.name!r}: rootdir {self.rootdir} is not a folder")
+        for named in _paths_in(self.args):
+            if not (self.rootdir / named).exists():
+                raise UsageError(
+                    f"gate {self.name!r}: args name {named!r}, and there is no such file in "
+                    f"{self.rootdir}{_nearest(named, self.rootdir)}"
+                )
+
+    def applies_to(self, subject: Subject) -> str | None:
+        """Whether tests reach a subject is seen from what they launch, not from here."""
+        return None
+
+    def prepare(self, subject: Subject, *, seed: int, quick: bool) -> PreparedPytest:
+        """Run the tests on the original in throw-away children, unless that was done, and
+        import here what they import from libraries. Seed and `quick` are the tests' own affair.
+
+        Raises:
+            UsageError: the arguments are wrong, or select no test.
+            EnvironmentFailure: pytest is missing, or the tests do not pass on the original.
+            NothingScored: no test runs.
+        """
+        if importlib.util.find_spec("pytest") is None:
+            raise EnvironmentFailure(f"gate {self.name!r} needs pytest: pip install pytest")
+        # Once here, not in every child.
+        from gatecert.gates.suite.baseline import Suite, measure_baseline, warm_up_for
+
+        if self.known is not None:
+            warm_up_for(self.known)
+        suite = Suite(self.name, self.args, self.rootdir)
+        baseline = self.known or measure_baseline(suite, subject, self.runs)
+        baseline = under_known_names(baseline, self.modules)
+        return PreparedPytest(self.name, self.args, self.rootdir, subject.entry, baseline)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPytest:
+    """The tests, with their libraries in memory, and what they do on the original."""
+
+    gate: str
+    args: tuple[str, ...]
+    rootdir: Path
+    entry: str
+    baseline: PytestBaseline
+
+    def judge(self, candidate: Candidate, *, stop_at_first: bool) -> Verdict:
+        """Run the tests that can notice the candidate; the verdict is in their reports, not in
+        the exit status. The original and adversaries are watched while they run."""
+        from gatecert.gates.suite.session import run_session, verdict_of
+
+        session = run_session(
+            self.args,
+            self.rootdir,
+            stop_at_first=stop_at_first,
+            choice=chosen_for(candidate, self.baseline),
+            watched=candidate.kind in _WATCHED,
+            entry=self.entry,
+        )
+        return verdict_of(session, candidate.id, self.gate)
+
+    def without_running(self, candidate: Candidate) -> Verdict | None:
+        """The acceptance of a candidate whose kernels no test launches."""
+        why = why_unreached(candidate, self.baseline)
+        if not why:
+            return None
+        return Verdict(candidate.id, self.gate, GateOutcome.ACCEPTED, detail=why)
+
+
+def with_baseline(gate: Gate, known: PytestBaseline | None, modules: Mapping[str, str]) -> Gate:
+    """The gate with what the run knows: its baseline, if it was measured, and the names by which
+    mutants call their kernels."""
+    if not isinstance(gate, PytestGate):
+        return gate
+    return replace(gate, known=known, modules=modules)
+
+
+def _paths_in(args: Sequence[str]) -> Iterator[str]:
+    """Arguments that can only be paths. What follows an option may be its value, so it is left
+    to pytest."""
+    if "--pyargs" in args:
+        return
+    for before, arg in zip(("", *args), args, strict=False):
+        follows_flags = not before.startswith("-") or "=" in before or _is_flags(before)
+        if follows_flags and not arg.startswith(("-", "@")):
+            yield arg.partition("::")[0]
+
+
+def _is_flags(arg: str) -> bool:
+    return not arg.startswith("--") and _FLAGS.issuperset(arg[1:])
+
+
+def _nearest(named: str, rootdir: Path) -> str:
+    path = PurePath(named)
+    folder = rootdir / path.parent
+    siblings = sorted(sibling.name for sibling in folder.iterdir()) if folder.is_dir() else []
+    near = difflib.get_close_matches(path.name, siblings, n=1)
+    return f"; did you mean {path.with_name(near[0])}?" if near else ""

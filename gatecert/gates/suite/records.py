@@ -1,0 +1,92 @@
+"""Records of a team's suite on the original: what each test did, and which are set aside."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+
+class Ending(str, enum.Enum):
+    """How one run of one test ended."""
+
+    PASSED = "passed"
+    """It ran and had nothing to object."""
+    FAILED = "failed"
+    """Pytest says that it failed in its call phase: a positive verdict."""
+    ERROR = "error"
+    """It could not say anything: set-up, tear-down, import, compiler or interpreter failed."""
+    SKIPPED = "skipped"
+    """It did not run."""
+    XFAILED = "xfailed"
+    """It failed, as its `xfail` mark expects."""
+    XPASSED = "xpassed"
+    """It passed although marked `xfail`, and the mark is not strict."""
+    ABSENT = "absent"
+    """It was not collected."""
+
+
+BAD = frozenset({Ending.FAILED, Ending.ERROR})
+PASSING = frozenset({Ending.PASSED, Ending.XPASSED})
+
+
+class RanTest(msgspec.Struct, frozen=True):
+    """One test in one session of pytest.
+
+    `kernels` (`module:qualname`) are those launched by it, by its fixtures, or by what all
+    tests of the session share. `programs` adds up the grids that it launched itself, `launches`
+    counts those of them that differ in arguments or grid.
+    """
+
+    nodeid: str
+    ending: Ending
+    phase: str = ""
+    message: str = ""
+    kernels: tuple[str, ...] = ()
+    programs: int = 0
+    launches: int = 0
+
+
+class KnownTest(msgspec.Struct, frozen=True):
+    """One test over all runs on the original, the first of them in the file's order.
+
+    `reason` says why it is set aside, and is empty for a test that can be relied on. `compares`
+    is False where it passed without comparing anything.
+    """
+
+    nodeid: str
+    endings: tuple[Ending, ...]
+    phase: str = ""
+    message: str = ""
+    kernels: tuple[str, ...] = ()
+    programs: int = 0
+    launches: int = 0
+    compares: bool = True
+    reason: str = ""
+
+    @property
+    def file(self) -> str:
+        """The file that holds it, from pytest's root folder."""
+        return self.nodeid.partition("::")[0]
+
+
+class PytestBaseline(msgspec.Struct, frozen=True):
+    """A suite on the original: what mutants are judged by, learned once for a whole run.
+
+    `files` maps the modules of launched kernels, as the suite names them, to their files.
+    `libraries` are the modules from the standard library and site-packages that the suite
+    imports; `under_test` the packages that it tests; `suspect` says that a library may import
+    one of these.
+    """
+
+    tests: tuple[KnownTest, ...]
+    files: dict[str, str] = {}
+    libraries: tuple[str, ...] = ()
+    under_test: tuple[str, ...] = ()
+    suspect: bool = False
+
+    def notes(self) -> tuple[str, ...]:
+        """A sentence for every test that is set aside."""
+        return tuple(
+            f"{test.nodeid} set aside: {test.reason}" for test in self.tests if test.reason
+        )

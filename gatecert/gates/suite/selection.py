@@ -1,0 +1,145 @@
+"""Which tests of a suite judge a candidate, and in which order.
+
+Only tests that launch a kernel which can show the change are run. What they launch is learned
+from the original: a mutant that sends the code down another path could also be seen by a test
+that launches its kernel on that path alone, and such a test is not run. Nor is one that calls a
+launcher and sees no launch, on an empty input for instance.
+
+The order puts first what costs little and looks at much: tests that launch and compare, by the
+programs that they launch per distinct launch. Programs are counted, not timed, and no kill is
+learned from, so that the order depends neither on the machine nor on the number of jobs nor on
+where a run was interrupted. Tests of one folder, file and class stay together, so that their
+fixtures are set up once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from gatecert.gates.suite.records import KnownTest, PytestBaseline
+from gatecert.mutants.records import Candidate, CandidateKind
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The tests to run, in this order; those not named run last if `others`, else not at all.
+
+    `idle_files` hold none of the tests to run: there is no need to import them.
+    """
+
+    nodeids: tuple[str, ...]
+    idle_files: frozenset[str] = frozenset()
+    others: bool = False
+
+
+def chosen_for(candidate: Candidate, baseline: PytestBaseline) -> Choice:
+    """The tests for a candidate: those that launch one of its kernels, or any kernel if it
+    names none; every test for an adversary, and where no test launches anything.
+
+    A test may call the entry and launch nothing, and still tell an adversary.
+    """
+    reliable = [test for test in baseline.tests if not test.reason]
+    launching = [test for test in reliable if test.kernels]
+    if candidate.kind is CandidateKind.ADVERSARY or not launches_any(baseline):
+        return choice(reliable, baseline.tests)
+    if not candidate.kernels:
+        return choice(launching, baseline.tests)
+    return choice(_reaching(launching, candidate.kernels), baseline.tests)
+
+
+def why_unreached(candidate: Candidate, baseline: PytestBaseline) -> str:
+    """Why no test of the suite could notice a change of the candidate's kernels, else ""."""
+    if not candidate.kernels or not launches_any(baseline):
+        return ""
+    reaching = _reaching(baseline.tests, candidate.kernels)
+    if not reaching:
+        return f"no test launches {', '.join(candidate.kernels)}"
+    if all(test.reason for test in reaching):
+        return f"only tests that are set aside launch {', '.join(candidate.kernels)}"
+    return ""
+
+
+def launches_any(baseline: PytestBaseline) -> bool:
+    """Does any test launch a kernel in its own process?"""
+    return any(test.kernels for test in baseline.tests)
+
+
+def parts_of(tests: Sequence[KnownTest]) -> list[Choice]:
+    """The parts of a suite that judge mutants by themselves: all reliable tests that launch, and
+    for each kernel those of them that launch it. Equal parts are named once, and the whole suite
+    not at all."""
+    launching = [test for test in tests if test.kernels and not test.reason]
+    kernels = sorted({kernel for test in launching for kernel in test.kernels})
+    parts = [launching, *(_reaching(launching, (kernel,)) for kernel in kernels)]
+    found = {frozenset(test.nodeid for test in part): part for part in parts if part}
+    found.pop(frozenset(test.nodeid for test in tests), None)
+    return [choice(part, tests) for part in found.values()]
+
+
+def choice(wanted: Sequence[KnownTest], known: Iterable[KnownTest]) -> Choice:
+    """Run these tests of the suite and no others."""
+    files = {test.file for test in wanted}
+    return Choice(in_order(wanted), frozenset(test.file for test in known) - files)
+
+
+def in_order(tests: Iterable[KnownTest]) -> tuple[str, ...]:
+    """Node ids in the order of judging; equals stay as they are given."""
+    placed = [_placed(test, position) for position, test in enumerate(tests)]
+    return tuple(_flattened(placed, 0))
+
+
+def under_known_names(baseline: PytestBaseline, modules: Mapping[str, str]) -> PytestBaseline:
+    """The baseline with kernels named as in `modules`, which maps modules to files: pytest may
+    import a file under another name than the subject's entry does."""
+    known = {os.path.realpath(path): name for name, path in sorted(modules.items(), reverse=True)}
+    names = {
+        name: known.get(os.path.realpath(path), name)
+        for name, path in baseline.files.items()
+        if name not in modules
+    }
+
+    def renamed(kernel: str) -> str:
+        module, colon, qualname = kernel.partition(":")
+        return names.get(module, module) + colon + qualname
+
+    tests = (
+        msgspec.structs.replace(test, kernels=tuple(sorted(set(map(renamed, test.kernels)))))
+        for test in baseline.tests
+    )
+    return msgspec.structs.replace(baseline, tests=tuple(tests))
+
+
+def _reaching(tests: Iterable[KnownTest], kernels: Collection[str]) -> list[KnownTest]:
+    return [test for test in tests if not set(kernels).isdisjoint(test.kernels)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    nodeid: str
+    groups: tuple[str, ...]
+    """Folders, file and classes around it."""
+    key: tuple[bool, bool, float, int]
+
+
+def _placed(test: KnownTest, position: int) -> _Placed:
+    file, _, names = test.nodeid.partition("::")
+    classes = names.partition("[")[0].split("::")[:-1]
+    cost = test.programs / max(1, test.launches)
+    key = (not test.kernels, not test.compares, cost, position)
+    return _Placed(test.nodeid, (*file.split("/"), *classes), key)
+
+
+def _flattened(placed: Sequence[_Placed], depth: int) -> Iterator[str]:
+    members: dict[object, list[_Placed]] = {}
+    for one in placed:
+        name = one.groups[depth] if len(one.groups) > depth else one.key
+        members.setdefault(name, []).append(one)
+    for group in sorted(members.values(), key=lambda group: min(one.key for one in group)):
+        if len(group[0].groups) > depth:
+            yield from _flattened(group, depth + 1)
+        else:
+            yield group[0].nodeid

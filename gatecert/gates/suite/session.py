@@ -1,0 +1,161 @@
+"""Run pytest inside this process and say what it means for the candidate.
+
+Imports pytest, which gatecert itself does not need: import this module late.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gatecert.gates.evidence import Evidence, TestTally
+from gatecert.gates.records import GateOutcome, Reason, Verdict
+from gatecert.gates.suite.chooser import Chooser
+from gatecert.gates.suite.launches import LaunchBook
+from gatecert.gates.suite.recorder import Failure, Recorder
+from gatecert.gates.suite.records import RanTest
+from gatecert.gates.suite.selection import Choice
+from gatecert.gates.watching.watch import watch
+from gatecert.lanes import interpreter
+from gatecert.lanes.records import Finding, GuardPolicy
+
+_OUR_ARGS = (
+    # The user's tree stays as it is.
+    *("-p", "no:cacheprovider"),
+    # A traceback of a few lines is all that is kept.
+    "--tb=short",
+    # Plugins that the server imported already keep plain asserts; that is no news to the user.
+    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
+)
+
+
+class Session(msgspec.Struct, frozen=True):
+    """One run of pytest.
+
+    `failures` are positive verdicts: a test failed in its call phase for a reason that is not
+    the lane's. `errors` are all other failures: collection, set-up, tear-down, imports,
+    compilation and the interpreter's own, also where the test or the launcher caught it;
+    `broken` are those of them that are no single test's. `tests` are in the order of running.
+    """
+
+    exit_code: int
+    collected: int = 0
+    tally: TestTally = TestTally()
+    warnings: int = 0
+    failures: tuple[Failure, ...] = ()
+    errors: tuple[Failure, ...] = ()
+    broken: tuple[Failure, ...] = ()
+    tests: tuple[RanTest, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    evidence: Evidence | None = None
+
+    @property
+    def summary(self) -> str:
+        """`3 passed, 1 skipped, 2 warnings`."""
+        tally = self.tally
+        counts = {
+            "passed": tally.passed,
+            "failed": tally.failed,
+            "errors": tally.errors,
+            "skipped": tally.skipped,
+            "xfailed": tally.xfailed,
+            "xpassed": tally.xpassed,
+            "reruns": tally.reruns,
+            "warnings": self.warnings,
+        }
+        said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+        return said or "no test ran"
+
+
+def run_session(
+    args: Sequence[str],
+    rootdir: Path,
+    *,
+    stop_at_first: bool,
+    choice: Choice | None = None,
+    watched: bool = False,
+    entry: str = "",
+) -> Session:
+    """Run pytest in `rootdir`; changes this process for good, so call it in a child.
+
+    All tests run in pytest's order, or those of `choice` in its own. `watched` collects evidence
+    of what the tests do with the subject's `entry`; it costs time.
+    """
+    sys.dont_write_bytecode = True
+    os.chdir(rootdir)
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        interpreter.guarded(GuardPolicy.LENIENT) as log,
+        interpreter.recording() as launches,
+        watch(entry=entry) if watched else contextlib.nullcontext() as seen,
+    ):
+        recorder = Recorder(
+            log,
+            LaunchBook(launches),
+            stop_at_first=stop_at_first,
+            watch=seen,
+        )
+        # Else Hypothesis would also pass one mutant's failing examples on to the next.
+        os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = scratch
+        os.environ["COVERAGE_FILE"] = str(Path(scratch) / "coverage")
+        exit_code = int(pytest.main([*args, *_OUR_ARGS], plugins=[Chooser(choice), recorder]))
+    recorder.end()
+    tally = recorder.tally()
+    evidence = None if seen is None else msgspec.structs.replace(seen.evidence(), tally=tally)
+    return Session(
+        exit_code=exit_code,
+        collected=recorder.collected,
+        tally=tally,
+        warnings=recorder.warnings,
+        failures=tuple(recorder.failures),
+        errors=tuple(recorder.errors),
+        broken=tuple(recorder.broken),
+        tests=recorder.tests(),
+        findings=log.findings(),
+        evidence=evidence,
+    )
+
+
+def verdict_of(session: Session, candidate: str, gate: str) -> Verdict:
+    """What a run of pytest says of the candidate.
+
+    A failed call is a rejection whatever else went wrong; only a clean run in which a test
+    passed is an acceptance; all else is an error, which never counts as a kill. So a test that is
+    skipped, fails as its `xfail` mark expects, or only warns, rejects nothing; of one that a
+    plugin retries the last run counts.
+    """
+    passed = session.tally.passed + session.tally.xpassed
+    verdict = Verdict(
+        candidate=candidate,
+        gate=gate,
+        outcome=GateOutcome.ACCEPTED,
+        detail=session.summary,
+        findings=session.findings,
+        cases=passed + session.tally.failed,
+        evidence=session.evidence,
+    )
+    replace = msgspec.structs.replace
+    if session.failures:
+        first = session.failures[0]
+        return replace(
+            verdict,
+            outcome=GateOutcome.REJECTED,
+            reason=Reason.TEST_FAILED,
+            detail=first.message,
+            case=first.test,
+        )
+    if session.errors:
+        error = session.errors[0]
+        said = f"{error.phase} of {error.test}: {error.message}"
+        return replace(verdict, outcome=GateOutcome.ERROR, detail=said)
+    if session.exit_code != pytest.ExitCode.OK or not passed:
+        said = f"pytest ended with status {session.exit_code}: {session.summary}"
+        return replace(verdict, outcome=GateOutcome.ERROR, detail=said)
+    return verdict

@@ -1,0 +1,1 @@
+"""Watch what a gate does while it judges: evidence, never a verdict."""

@@ -1,0 +1,1 @@
+"""Name a gate's weaknesses from evidence."""

@@ -1,0 +1,182 @@
+"""Rules on how a gate is wired: what comes of exceptions, answers, lists, buffers and text.
+
+Each gives the evidence in a sentence, or None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gatecert.gates.evidence import BY_HAND
+from gatecert.gates.wiring.facts import Facts, compared_in, compares_values, only_reads
+
+
+def swallowed_exception(facts: Facts) -> str | None:
+    """Tests passed, or the gate accepted, although the entry raised; or asserting functions
+    objected in tests that passed, without a warning and without a second try."""
+    calm = facts.passed_with_more("raises", "raised")
+    if calm:
+        return f"passed although the entry raised RuntimeError: {listed(calm)}"
+    raised = facts.seen("raises").entry_raised
+    if facts.accepted("raises") and raised:
+        return f"the entry raised RuntimeError {times(raised)}, and the gate accepted it"
+    for name in facts.watched:
+        _, objected = facts.refusals(name)
+        if objected and not facts.warned(name) and not facts.retried(name):
+            return f"on {name} comparisons raised {times(objected)} inside tests that passed"
+    return None
+
+
+def zipped_lists(facts: Facts) -> str | None:
+    """Lists of unequal lengths were zipped; or an output less went unnoticed because less was
+    compared, by a gate that does notice exceptions."""
+    runs = [("the original", facts.original), *((n, facts.seen(n)) for n in facts.fooled)]
+    for name, evidence in runs:
+        for one in evidence.zips:
+            lengths = " and ".join(map(str, one.lengths))
+            return f"{one.place} zips lists of {lengths} items on {name}, which is accepted"
+    if facts.accepted("fewer_outputs") and facts.rejected("raises"):
+        usual = compared_in(facts.original)
+        now = compared_in(facts.seen("fewer_outputs"))
+        if now < usual:
+            return f"without the last output {now} comparisons are made in place of {usual}"
+    return None
+
+
+def empty_collection(facts: Facts) -> str | None:
+    """A test of the original passed without the comparison that stands in its loop."""
+    idle = [test.test for test in facts.original.tests if test.idle_loop and test.passed]
+    return f"passed without a turn of the loop that compares: {listed(idle)}" if idle else None
+
+
+def nothing_compared(facts: Facts) -> str | None:
+    """Kernels ran, no two values were compared, nothing but text was, and zeros are accepted."""
+    seen = facts.original
+    if not facts.launches or any(map(compares_values, seen.compared)) or seen.captured:
+        return None
+    if not facts.accepted("returns_zeros") or empty_collection(facts) is not None:
+        return None
+    launched = sum(one.times for one in facts.launches)
+    ops = dict.fromkeys(op for one in seen.compared for op in one.ops)
+    looked = f", and what is looked at is {', '.join(ops)} of one side" if ops else ""
+    what = f"{launched} launch{'' if launched == 1 else 'es'}"
+    return f"{what} and no comparison of values{looked}"
+
+
+def warn_only(facts: Facts) -> str | None:
+    """An adversary was accepted, or got past a test, with a warning that the original does not
+    bring about."""
+    for name in facts.watched:
+        warnings = facts.warned(name)
+        if not warnings or name == "raises":
+            continue
+        if facts.accepted(name):
+            return f"{name} is accepted with the warning {warnings[0].strip()!r}"
+        calm = facts.passed_with_more(name, "warned")
+        if calm:
+            return f"on {name} tests passed and warned, {warnings[0].strip()!r}: {listed(calm)}"
+    return None
+
+
+def ignored_result(facts: Facts) -> str | None:
+    """Comparisons that return their answer said no in tests that passed, without a warning and
+    without a second try; or tests that fail are marked as expected to, or skip instead."""
+    marked = facts.original.tally.xpassed if facts.original.tally is not None else 0
+    if marked:
+        return f"{count(marked, 'test')} marked xfail, without strict: they may fail and may pass"
+    for name in facts.watched:
+        returned, _ = facts.refusals(name)
+        if returned and not facts.warned(name) and not facts.retried(name):
+            return f"on {name} comparisons said no {times(returned)} in tests that passed"
+        left = _left_out(facts, name) if facts.accepted(name) else 0
+        if left > 0:
+            return f"on {name} {count(left, 'test')} that otherwise pass are skipped or xfailed"
+    return None
+
+
+def stale_buffer(facts: Facts) -> str | None:
+    """The last call's output is accepted, where zeros and fresh memory are not; or a kernel
+    that writes in place is accepted without having written."""
+    if not facts.rejected("returns_zeros"):
+        return None
+    if facts.original.entry_in_place and facts.accepted("does_nothing"):
+        return "the buffer for the output holds right values before the call: writing none passes"
+    calls = facts.seen("returns_last_output").entry_calls or 0
+    if facts.accepted("returns_last_output") and facts.rejected("does_nothing") and calls > 1:
+        return f"the output of the call before is accepted in each of {calls} calls, zeros are not"
+    return None
+
+
+def freed_memory(facts: Facts) -> str | None:
+    """Memory that was not written by the kernel is accepted, where zeros are not."""
+    if not facts.rejected("returns_zeros") or facts.original.entry_in_place:
+        return None
+    if facts.accepted("does_nothing"):
+        return "an output that nothing was written to is accepted, zeros are not"
+    if facts.accepted("returns_freed_memory"):
+        return "a block of memory that somebody else had left values in is accepted, zeros are not"
+    return None
+
+
+def broadcast_shape(facts: Facts) -> str | None:
+    """A wrong shape, or fewer rows, are accepted by a comparison of sides whose shapes differ."""
+    usual = {one.shapes for one in facts.original.compared}
+    fooled = [name for name in ("wrong_shape", "fewer_outputs") if facts.accepted(name)]
+    for one in (one for name in fooled for one in facts.seen(name).compared):
+        if one.passed and len(set(one.shapes)) == 2 and one.shapes not in usual:
+            left, right = (list(shape) for shape in one.shapes)
+            how = f"{', '.join(one.ops)} by hand" if one.function == BY_HAND else one.function
+            return f"a side of shape {left} passes against {right} in {how}"
+    return None
+
+
+def printed_text(facts: Facts) -> str | None:
+    """No two values were compared, and printed text was read back; or tensors were made text of
+    and zeros are rejected for it."""
+    seen = facts.original
+    if any(map(compares_values, seen.compared)):
+        # Numbers read out of tensors may have been for printing: then the no is over text.
+        if seen.captured and all(map(only_reads, seen.compared)) and facts.objects_to_text():
+            return (
+                f"printed text is read back {times(seen.captured)}, and it is text that "
+                "differs where wrong code is rejected"
+            )
+        return None
+    if seen.captured:
+        return f"printed text is read back {times(seen.captured)}, and no two values are compared"
+    if seen.shown and facts.rejected("returns_zeros"):
+        return f"values are made text {times(seen.shown)}, and no two values are compared"
+    return None
+
+
+def retries(facts: Facts) -> str | None:
+    """Tests were run again on wrong code, or the entry was called again after a no."""
+    for name in facts.answers:
+        how = facts.retried(name)
+        if how:
+            return f"{name}: {how}"
+    reruns = facts.original.tally.reruns if facts.original.tally is not None else 0
+    return f"the original: {count(reruns, 'rerun')} of failed tests" if reruns else None
+
+
+def times(number: int) -> str:
+    """`once`, `12 times`."""
+    return "once" if number == 1 else f"{number} times"
+
+
+def count(number: int, what: str) -> str:
+    """`1 test`, `3 tests`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Names one by one, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _left_out(facts: Facts, name: str) -> int:
+    before, after = facts.original.tally, facts.seen(name).tally
+    if before is None or after is None or after.passed >= before.passed:
+        return 0
+    return after.skipped + after.xfailed - before.skipped - before.xfailed

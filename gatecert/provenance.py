@@ -1,0 +1,55 @@
+"""What a run was of, as hashes: kernels, gates, configuration, operators, libraries.
+
+Files are named by their path relative to the folder of the configuration; a file of an installed
+package by `module:` and its dotted name. No absolute path is kept.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class FunctionHash(msgspec.Struct, frozen=True):
+    """A kernel or launcher: `module:qualname`, its file, and the hash of its source text,
+    decorators included."""
+
+    name: str
+    file: str
+    sha256: str
+
+
+class SubjectHashes(msgspec.Struct, frozen=True):
+    """What a subject's verdicts rest on."""
+
+    kernels: tuple[FunctionHash, ...] = ()
+    """Those launched, and all device functions that they call."""
+    launchers: tuple[FunctionHash, ...] = ()
+    files: dict[str, str] = {}
+    """Every file that importing the entry imports, libraries aside, with its hash."""
+
+
+class GateHashes(msgspec.Struct, frozen=True):
+    """What a gate of the team's own may read."""
+
+    files: dict[str, str] = {}
+    """The files that its table names, test files and conftest.py first of all."""
+    tree_sha256: str = ""
+    """One hash over every other file of the project that is no prose, log or cache."""
+
+
+class Provenance(msgspec.Struct, frozen=True):
+    """All of it. `config` is the configuration's path from where the run was started, "" for the
+    built-in corpus; `settings` are its keys with their values as JSON; those of subjects and
+    gates that took no part are left out, and what is as by default."""
+
+    config: str = ""
+    settings: dict[str, str] = {}
+    subjects: dict[str, SubjectHashes] = {}
+    gates: dict[str, GateHashes] = {}
+    operators: dict[str, int] = {}
+    """Version of every operator that was asked for."""
+    operators_sha256: str = ""
+    gatecert_sha256: str = ""
+    """gatecert's own code and data, all that a judging process can import."""
+    libraries: dict[str, str] = {}
+    """Versions of the libraries that gatecert, the gates and the code under test rest on."""

@@ -1,0 +1,178 @@
+"""From a suite to the names of its weaknesses, through a real gate; a strong one has none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gatecert.gates.config import GateConfig
+from gatecert.gates.records import GateOutcome
+from gatecert.gates.wiring.rules import weaknesses
+from gatecert.gates.wiring.weaknesses import Weakness
+from gatecert.mutants.adversaries import adversary_candidates
+from gatecert.mutants.records import original
+from gatecert.sandbox.protocol import GateRef, Judged, Limits, ShardRequest, Task
+from gatecert.subjects import Subject
+from tests.gatecert.gates.asking import TESTDATA, Judge
+
+HEAD = """
+import contextlib, io, warnings
+import pytest, torch
+from kernels_softmax import softmax
+
+def reference(x):
+    return torch.softmax(x.double(), 1).to(x.dtype)
+
+def inputs():
+    torch.manual_seed(0)
+    return [torch.randn(3, 33), torch.randn(8, 100)]
+"""
+STRONG = """
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 33), (8, 64), (2, 130)])
+def test_softmax(shape, dtype):
+    torch.manual_seed(0)
+    x = (4 * torch.randn(*shape)).to(dtype)
+    y = softmax(x)
+    assert y.shape == x.shape
+    torch.testing.assert_close(y, reference(x))
+
+def test_layouts_and_repeats():
+    x = torch.randn(33, 5).t()
+    first = softmax(x)
+    kept = first.clone()
+    softmax(-x)
+    assert torch.equal(first, kept)
+    torch.testing.assert_close(first, reference(x))
+
+def test_shape():
+    assert softmax(torch.randn(3, 4)).shape == (3, 4)
+"""
+SWALLOWS = """
+def test_softmax():
+    for x in inputs():
+        try:
+            y = softmax(x)
+        except Exception:
+            continue
+        torch.testing.assert_close(y, reference(x))
+"""
+ZIPS = """
+def test_softmax():
+    expected = [reference(x) for x in inputs()]
+    outputs = [softmax(x) for x in (*inputs(), torch.randn(4, 40))]
+    for y, r in zip(outputs, expected):
+        torch.testing.assert_close(y, r)
+"""
+WARNS = """
+def test_softmax():
+    for x in inputs():
+        y, r = softmax(x), reference(x)
+        ratio = float((y - r).square().mean().sqrt() / r.square().mean().sqrt())
+        if ratio > 0.005:
+            warnings.warn(f"ratio {ratio}")
+"""
+RETRIES = """
+def test_softmax():
+    for x in inputs():
+        for attempt in range(3):
+            y, r = softmax(x.bfloat16()), reference(x.bfloat16())
+            if y.shape == r.shape and torch.allclose(y, r, atol=0.2, rtol=0.02):
+                break
+        else:
+            raise AssertionError("not close")
+"""
+RMS = """
+def test_softmax():
+    for x in inputs():
+        y, r = softmax(x), reference(x)
+        assert y.shape == r.shape
+        assert float((y - r).abs().max()) <= 1e-6 or (
+            float((y - r).square().mean().sqrt() / r.square().mean().sqrt()) < 0.005
+        )
+"""
+PRINTS = """
+def shown(f):
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        for x in inputs():
+            print(f(x))
+    return text.getvalue()
+
+def test_softmax():
+    assert shown(softmax) == shown(reference)
+"""
+ONE_ALIGNED = """
+def test_softmax():
+    x = torch.rand(4, 64)
+    softmax(x)  # to warm up
+    torch.testing.assert_close(softmax(x), reference(x))
+"""
+LOOPS_OVER_NOTHING = """
+CASES = []
+
+def test_softmax():
+    softmax(inputs()[0])
+    for x in CASES:
+        torch.testing.assert_close(softmax(x), reference(x))
+
+def test_another():
+    for x in inputs():
+        torch.testing.assert_close(softmax(x), reference(x))
+"""
+
+
+def diagnose(judge: Judge, folder: Path, suite: str, adversaries: str) -> dict[Weakness, str]:
+    """The weaknesses of a suite, as far as these adversaries show them."""
+    (folder / "test_softmax.py").write_text(HEAD + suite)
+    path = TESTDATA / "kernels_softmax.py"
+    subject = Subject(
+        "softmax",
+        "kernels_softmax:softmax",
+        dtypes=("float32", "bfloat16") if suite is STRONG else (),
+        layouts=("contiguous", "row_padded") if suite is STRONG else ("contiguous",),
+        import_paths=(str(TESTDATA),),
+    )
+    candidates = [
+        one
+        for one in adversary_candidates("softmax", subject.entry, str(path), path.read_text())
+        if one.id.rpartition("/")[2] in adversaries.split()
+    ]
+    request = ShardRequest(
+        subject,
+        gates=(GateRef("tests", str(TESTDATA), GateConfig("pytest", rootdir=str(folder))),),
+        tasks=tuple(Task(one, "tests") for one in (original("softmax"), *candidates)),
+        limits=Limits(minimum_s=120),
+    )
+    events = [event for event in judge.server.ask(request) if isinstance(event, Judged)]
+    said = {event.verdict.candidate.rpartition("/")[2]: event.verdict for event in events}
+    baseline = said.pop("original")
+    assert baseline.outcome is GateOutcome.ACCEPTED
+    assert baseline.evidence is not None
+    return {one.weakness: one.evidence for one in weaknesses(subject, baseline.evidence, said, ())}
+
+
+@pytest.mark.parametrize(
+    ("suite", "adversaries", "expected"),
+    [
+        (STRONG, "does_nothing returns_last_output fewer_outputs wrong_element wrong_shape", ""),
+        (SWALLOWS, "raises", "swallowed_exception"),
+        (ZIPS, "returns_zeros", "zipped_lists"),
+        (WARNS, "returns_zeros wrong_element", "warn_only global_metric"),
+        (RETRIES, "returns_zeros", "retries loose_tolerance"),
+        (RMS, "returns_zeros wrong_element", "global_metric"),
+        (PRINTS, "returns_zeros", "printed_text"),
+        (
+            ONE_ALIGNED,
+            "does_nothing returns_zeros returns_last_output",
+            "stale_buffer one_shape aligned_shapes positive_inputs",
+        ),
+        (LOOPS_OVER_NOTHING, "returns_zeros", "empty_collection"),
+    ],
+)
+def test_a_suite_is_named_by_its_weaknesses(
+    judge: Judge, tmp_path: Path, suite: str, adversaries: str, expected: str
+) -> None:
+    found = diagnose(judge, tmp_path, suite, adversaries)
+    assert {weakness.value for weakness in found} == set(expected.split()), found
