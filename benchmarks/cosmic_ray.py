@@ -7,7 +7,7 @@ edits files in place, so each project is copied first.
 
     python benchmarks/cosmic_ray.py [--project NAME ...] [--limit N]
 
-Writes benchmarks/data/cosmic_ray.json. `--limit` takes the first N of a seeded shuffle of
+Writes benchmarks/data/cosmic_ray.json, project by project. `--limit` takes a seeded sample of N of
 cosmic-ray's mutants where all would take too long; the file says so.
 """
 
@@ -62,11 +62,10 @@ def main() -> None:
     parser.add_argument("--project", action="append", choices=tuple(PROJECTS), default=[])
     parser.add_argument("--limit", type=int, default=0, help="at most so many of cosmic-ray's")
     options = parser.parse_args()
-    record: dict[str, Any] = {
-        "python": platform.python_version(),
-        "cores": len(os.sched_getaffinity(0)),
-        "projects": {},
-    }
+    record: dict[str, Any] = {"projects": {}}
+    if OUTPUT.exists():
+        record = json.loads(OUTPUT.read_text(encoding="utf-8"))
+    record |= {"python": platform.python_version(), "cores": len(os.sched_getaffinity(0))}
     for name in options.project or PROJECTS:
         with tempfile.TemporaryDirectory() as scratch:
             theirs = _cosmic_ray(PROJECTS[name], Path(scratch), options.limit)

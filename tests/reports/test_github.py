@@ -13,7 +13,7 @@ from gatecert.certificate.ratchet import Held
 from gatecert.reports.github import annotation_lines, escaped, escaped_property, step_summary
 from tests.runs import mutant, run, subject_run, typical_run, verdict
 
-ROOT = Path("/work/project")
+ROOT = Path("/srv/project")
 
 
 def surviving(count: int, **changes: object) -> Certificate:
