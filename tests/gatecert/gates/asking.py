@@ -16,7 +16,7 @@ from gatecert.subjects import Subject
 TESTDATA = Path(__file__).parents[2] / "testdata"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Refused(Exception):
     """The gate could not be prepared."""
 

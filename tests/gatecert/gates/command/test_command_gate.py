@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -146,7 +147,7 @@ def test_a_worker_of_a_pool_below_a_shell_sees_the_overlay(judge: Judge, tmp_pat
         "    with multiprocessing.get_context('spawn').Pool(1) as pool:\n"
         "        sys.exit(0 if all(pool.map(work, [1])) else 4)\n"
     )
-    (tmp_path / "check.sh").write_text("#!/bin/sh\npython check.py || exit 5\n")
+    (tmp_path / "check.sh").write_text(f"#!/bin/sh\n{sys.executable} check.py || exit 5\n")
     (tmp_path / "check.sh").chmod(0o755)
     gate = GateConfig("command", rootdir=str(tmp_path), command=("./check.sh",), reject=(5,))
     verdict = judge("script", gate, files=WRONG)
