@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from gatecert.errors import UsageError
+from gatecert.errors import UsageError, did_you_mean
 from gatecert.gates.config import GateConfig
 from gatecert.mutants.suppression import IGNORE_FILE, Entry, parse_ignore_file
 from gatecert.profiles import Profile, get_profile
@@ -203,8 +203,7 @@ def _subject(
             raise UsageError(f"{where}.dtypes: {dtype!r} is not one of {', '.join(DTYPES)}")
     for layout in table.layouts:
         if layout not in LAYOUT_NAMES:
-            near = difflib.get_close_matches(layout, LAYOUT_NAMES, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(LAYOUT_NAMES)}"
+            hint = did_you_mean(layout, LAYOUT_NAMES, cutoff=0.5)
             raise UsageError(f"{where}.layouts: unknown layout {layout!r}; {hint}")
     if not table.dtypes:
         raise UsageError(f"{where}.dtypes: name at least one of {', '.join(DTYPES)}")

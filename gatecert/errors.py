@@ -8,13 +8,15 @@ GatecertError
 ├── NothingScored         no mutant got a verdict, or no kernel was found (exit 5)
 └── InternalError         gatecert contradicts itself (exit 70)
 
-Messages say what was wrong, where, and what to do. This module imports nothing, so every
-folder may import it.
+Messages say what was wrong, where, and what to do. This module imports nothing of gatecert, so
+every folder may import it.
 """
 
 from __future__ import annotations
 
+import difflib
 import enum
+from collections.abc import Iterable
 
 
 class ExitCode(enum.IntEnum):
@@ -80,3 +82,12 @@ class InternalError(GatecertError):
     """gatecert contradicts itself."""
 
     exit_code = ExitCode.INTERNAL
+
+
+def did_you_mean(
+    name: str, known: Iterable[str], *, cutoff: float = 0.6, otherwise: str = "there are"
+) -> str:
+    """`did you mean 'x'?` where a known name is near, else all of them: `there are x, y`."""
+    known = tuple(known)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
+    return f"did you mean {near[0]!r}?" if near else f"{otherwise} {', '.join(known)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import enum
 import functools
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from gatecert.errors import InternalError, UsageError
+from gatecert.errors import InternalError, UsageError, did_you_mean
 from gatecert.mutants.records import CandidateKind
 
 if sys.version_info >= (3, 11):
@@ -108,8 +107,7 @@ def get_profile(name: str) -> Profile:
     known = profiles()
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    hint = did_you_mean(name, known)
     raise UsageError(f"unknown profile {name!r}; {hint}")
 
 

@@ -146,7 +146,7 @@ class _Overlay(importlib.abc.MetaPathFinder):
         def source_to_code(loader: SourceFileLoader, data: Any, path: Any, **how: Any) -> CodeType:
             code: CodeType = compile_source(loader, data, path, **how)
             if self.text_of(path) is not None:
-                self.compiled.setdefault(os.path.realpath(path), set()).update(_codes(code))
+                self.compiled.setdefault(os.path.realpath(path), set()).update(nested_codes(code))
             return code
 
         SourceFileLoader.source_to_code = source_to_code  # type: ignore[assignment, method-assign]
@@ -193,11 +193,12 @@ def _plain_function(value: Any) -> FunctionType | None:
     return value if isinstance(value, FunctionType) else None
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def nested_codes(code: CodeType) -> Iterator[CodeType]:
+    """The code and that of all functions and classes within it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _codes(constant)
+            yield from nested_codes(constant)
 
 
 def _function_of_kernel(value: Any) -> FunctionType | None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 
 import msgspec
 
-from gatecert.errors import UsageError
+from gatecert.errors import UsageError, did_you_mean
 from gatecert.oracle.formats import FORMATS
 from gatecert.oracle.layouts import LAYOUTS, split_layout
 from gatecert.oracle.values import RECIPES
@@ -108,6 +107,5 @@ def _seed(text: str, part: str) -> int:
 def _known(text: str, what: str, name: str, names: Iterable[str]) -> None:
     names = list(names)
     if name not in names:
-        near = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"it is one of {', '.join(names)}"
+        hint = did_you_mean(name, names, otherwise="it is one of")
         raise UsageError(f"case {text!r}: unknown {what} {name!r}; {hint}")

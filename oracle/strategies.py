@@ -6,10 +6,9 @@ and which recipe fills the tensors; `cases` makes cases of it.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 
-from gatecert.errors import UsageError
+from gatecert.errors import UsageError, did_you_mean
 
 TAILS_APART = "tails_apart"
 LONG_APART = "long_apart"
@@ -170,6 +169,5 @@ def get_strategy(name: str) -> Strategy:
     """
     if name in STRATEGIES:
         return STRATEGIES[name]
-    near = difflib.get_close_matches(name, STRATEGIES, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(STRATEGIES)}"
+    hint = did_you_mean(name, STRATEGIES)
     raise UsageError(f"unknown strategy {name!r}; {hint}")

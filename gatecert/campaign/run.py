@@ -113,8 +113,10 @@ def run_campaign(plan: Plan, record: RunRecord, progress: Progress) -> Run:
             progress.say(
                 comparing_line(one for said in comparisons.values() for one in said.values())
             )
-            work, selection = draw(plan, plan_tasks(plan, planned, comparisons), selection)
-            _write_plan(record, plan, planned, selection, provenance, mark)
+            asked = selection
+            work, selection = draw(plan, plan_tasks(plan, planned, comparisons), asked)
+            if selection != asked:
+                _write_plan(record, plan, planned, selection, provenance, mark)
             with clock.part("judge"):
                 verdicts, missed, interrupted = _judge(
                     plan, planned, work, pool, record, progress, clock, mark
@@ -275,7 +277,8 @@ def _keyed(plan: Plan, work: Work, marks: Mapping[str, str]) -> Iterator[Planned
 def _gate_marks(plan: Plan, mark: str, out: Path) -> dict[str, str]:
     """A fingerprint by gate: an external one may read any file of the project."""
     tables = [ref.config for ref in plan.gates if ref.config is not None]
-    external = bool(tables)
-    roots = (plan.root, *read_outside(plan.root, tables, plan.subjects))
-    with_files = fingerprint(roots, but=out) if external else mark
+    with_files = mark
+    if tables:
+        roots = (plan.root, *read_outside(plan.root, tables, plan.subjects))
+        with_files = fingerprint(roots, but=out)
     return {ref.name: mark if ref.config is None else with_files for ref in plan.gates}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gatecert.config import CORPUS_CONFIG, Config, find_config, load_config
-from gatecert.errors import UsageError
+from gatecert.errors import UsageError, did_you_mean
 from gatecert.subjects import Subject
 
 if TYPE_CHECKING:
@@ -118,8 +117,7 @@ def check_names(what: str, names: Iterable[str], known: Iterable[str]) -> None:
     known = tuple(known)
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+            hint = did_you_mean(name, known, otherwise="known are")
             raise UsageError(f"unknown {what} {name!r}; {hint}")
 
 

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from gatecert.errors import UsageError
+from gatecert.errors import UsageError, did_you_mean
 from gatecert.gates.base import Gate
 from gatecert.gates.callable_gate import CallableGate
 from gatecert.gates.command.gate import CommandGate
@@ -32,8 +32,7 @@ def check_gate_name(name: str, configured: Iterable[str]) -> None:
     """
     known = [*built_in_names(), *configured]
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+        hint = did_you_mean(name, known)
         raise UsageError(f"unknown gate {name!r}; {hint}")
 
 

@@ -235,10 +235,12 @@ def _is_uncompared(request: ShardRequest, candidate: Candidate, launches: Iterab
 
     A gate's tests may launch kernels of other subjects too: those say nothing of this one.
     """
-    concerned = (
-        launch for launch in launches if not candidate.kernels or launch.kernel in candidate.kernels
-    )
-    return any(signature_of(launch).key not in request.signatures for launch in concerned)
+    forms = {
+        signature_of(launch)
+        for launch in launches
+        if not candidate.kernels or launch.kernel in candidate.kernels
+    }
+    return any(form.key not in request.signatures for form in forms)
 
 
 def _with_baseline(judged: Judged, prepared: PreparedGate) -> Judged:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import msgspec
 
 from gatecert.campaign.records import Run, SubjectRun
-from gatecert.errors import EnvironmentFailure, NothingScored, UsageError
+from gatecert.errors import EnvironmentFailure, NothingScored, UsageError, did_you_mean
 from gatecert.gates.records import Verdict
 from gatecert.mutants.records import CodeComparison
 from gatecert.store.database import DATABASE, Database
@@ -74,8 +73,7 @@ class Runs:
             return known[run]
         if not known:
             raise UsageError(f"{self.path}: it holds no runs")
-        near = difflib.get_close_matches(run, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+        hint = did_you_mean(run, known)
         raise UsageError(f"no run {run!r} in {self.path}; {hint}")
 
     def load(self, run: str) -> StoredRun:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 
-from gatecert.errors import EnvironmentFailure, UsageError
+from gatecert.errors import EnvironmentFailure, UsageError, did_you_mean
 from gatecert.oracle.operations import (
     attention,
     attention_backward,
@@ -73,8 +72,7 @@ def get_operation(name: str) -> Operation:
     known = {operation.name: operation for operation in _ALL}
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    hint = did_you_mean(name, known)
     raise UsageError(f"unknown operation {name!r}; {hint}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import msgspec
 import numpy as np
 import torch
 
-from gatecert.errors import EnvironmentFailure, UsageError
+from gatecert.errors import EnvironmentFailure, UsageError, did_you_mean
 from gatecert.gates.execution import Execution, execute, no_verdict, worst_element
 from gatecert.gates.presets.data import PresetData, cases_of, load_presets
 from gatecert.gates.records import GateOutcome, Reason, Verdict
@@ -44,8 +43,7 @@ def get_preset(name: str) -> PresetGate:
     known = {preset.name: preset for preset in presets()}
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    hint = did_you_mean(name, known)
     raise UsageError(f"unknown preset {name!r}; {hint}")
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dis
 import inspect
 from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
+from gatecert.mutants.overlay import nested_codes
 from gatecert.sandbox.imports import is_users
 
 _COMPARE = frozenset({
@@ -20,7 +21,7 @@ _MOST_FUNCTIONS = 50
 
 def loops_over_comparison(function: Callable[..., Any] | None) -> bool:
     """Does it, or a function of the user's that it names, have a loop and a comparison?"""
-    codes = [code for found in _reached(function) for code in _codes(found.__code__)]
+    codes = [code for found in _reached(function) for code in nested_codes(found.__code__)]
     compares = any(_COMPARE.intersection(code.co_names) for code in codes)
     loops = any(step.opname == "FOR_ITER" for code in codes for step in dis.get_instructions(code))
     return compares and loops
@@ -34,7 +35,7 @@ def _reached(function: Callable[..., Any] | None) -> Iterator[FunctionType]:
             continue
         seen.add(one)
         yield one
-        for code in _codes(one.__code__):
+        for code in nested_codes(one.__code__):
             for name in code.co_names:
                 other = _plain(one.__globals__.get(name))
                 if other is not None and is_users(other.__code__.co_filename):
@@ -48,10 +49,3 @@ def _plain(value: Any) -> FunctionType | None:
         return None
     unwrapped = inspect.unwrap(inner)
     return unwrapped if isinstance(unwrapped, FunctionType) else None
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
