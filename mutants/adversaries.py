@@ -20,6 +20,7 @@ from gatecert.mutants.adversary_values import SUBSTITUTES
 from gatecert.mutants.entry_calls import showing_calls
 from gatecert.mutants.plant import unified_diff
 from gatecert.mutants.records import Candidate, CandidateKind
+from gatecert.mutants.torch_operators import function_of, is_operator, substitute
 
 ADVERSARIES: Mapping[str, str] = {
     "does_nothing": "launches no kernel: outputs are whatever memory held",
@@ -80,7 +81,8 @@ def adversary_candidates(subject: str, qualname: str, path: str, text: str) -> l
 
 
 def install(namespace: dict[str, Any], qualname: str, name: str) -> None:
-    """Put an adversary in the place of a function or method, under all its names there.
+    """Put an adversary in the place of a function or method, under all its names there; in that
+    of an operator of torch, under all it has.
 
     Raises:
         InternalError: the module's namespace has nothing of that name, or there is no such
@@ -90,6 +92,9 @@ def install(namespace: dict[str, Any], qualname: str, name: str) -> None:
         owner, last, original = _find(namespace, qualname)
     except (KeyError, AttributeError):
         raise InternalError(f"the entry's module has no {qualname!r}") from None
+    if is_operator(original):
+        substitute(original, wrap(name, function_of(original)))
+        return
     adversary = wrap(name, original)
     if owner is None:
         for alias in [key for key, value in namespace.items() if value is original]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
 import libcst as cst
 
 from gatecert.mutants.discover import find_kernels, kernel_syntax
+from gatecert.mutants.names import module_names
 from gatecert.mutants.records import Kernel
 from gatecert.operators.facts.dataflow import Dataflow, ParameterKind, analyse
 from gatecert.operators.facts.kernel import ModuleSyntax
+from gatecert.operators.facts.launched import launched
 from gatecert.operators.records import Edit
 
 _LEAST = 2
@@ -68,6 +71,8 @@ class _Module:
         self._tree = ast.parse(module.text)
         found, _ = find_kernels(name, path, module.text)
         self._kernels = {kernel.qualname: kernel for kernel in found}
+        is_package = PurePath(path).name == "__init__.py"
+        self._imported = module_names(name, is_package, self._tree).imported
         self._tiles: dict[str, _Tiles] = {}
         self._parents = {
             child: node for node in ast.walk(self._tree) for child in ast.iter_child_nodes(node)
@@ -96,10 +101,13 @@ class _Module:
 
     def _launches(self) -> Iterator[tuple[str, ast.Call]]:
         for node in ast.walk(self._tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
-                kernel = node.func.value
-                if isinstance(kernel, ast.Name) and kernel.id in self._kernels:
-                    yield kernel.id, node
+            if isinstance(node, ast.Call) and (kernel := self._launched(node)) is not None:
+                yield kernel, node
+
+    def _launched(self, call: ast.Call) -> str | None:
+        """The kernel of this module that a call launches."""
+        kernel = launched(call.func, self._imported)
+        return kernel if kernel in self._kernels else None
 
     def _constexpr_arguments(self, call: ast.Call, tiles: _Tiles) -> Iterator[tuple[str, ast.expr]]:
         """Tiled constexpr parameters and what the launch gives them."""
@@ -208,12 +216,12 @@ class _Module:
         """Whether the use gives a launch's tile, and then whether the grid must follow it."""
         parent = self._parents[use]
         call = self._parents[parent] if isinstance(parent, ast.keyword) else parent
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Subscript):
+        if not isinstance(call, ast.Call):
             return None
-        kernel = call.func.value
-        if not isinstance(kernel, ast.Name) or kernel.id not in self._kernels:
+        kernel = self._launched(call)
+        if kernel is None:
             return None
-        tiles = self._tiles_of(kernel.id)
+        tiles = self._tiles_of(kernel)
         for parameter, value in self._constexpr_arguments(call, tiles):
             if value is use:
                 return parameter in tiles.gridded

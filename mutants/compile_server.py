@@ -29,7 +29,7 @@ from gatecert.mutants.compile_protocol import (
     read_frame,
     write_frame,
 )
-from gatecert.mutants.overlay import install_overlay, overlay_proof
+from gatecert.mutants.overlay import install_overlay, note_imports, overlay_proof
 from gatecert.processes import die_with_parent
 
 _PRELOAD = ("torch", "numpy")
@@ -45,11 +45,14 @@ def main() -> None:
     die_with_parent()
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    gc.disable()  # nothing of what is imported goes away
     for name in _PRELOAD:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     warm_up()
+    note_imports()
     gc.freeze()
+    gc.enable()
     while (frame := read_frame(sys.stdin.buffer)) is not None:
         request = msgspec.msgpack.decode(frame, type=CompileRequest)
         for name in request.preload:

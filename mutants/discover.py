@@ -12,9 +12,11 @@ import libcst as cst
 import msgspec
 
 from gatecert.errors import InternalError
-from gatecert.mutants.names import ModuleNames, dotted, module_names
+from gatecert.mutants.names import ModuleNames, module_names
 from gatecert.mutants.records import Kernel, Launcher, Skip
 from gatecert.operators.facts.kernel import KernelSyntax, ModuleSyntax
+from gatecert.operators.facts.language import dotted
+from gatecert.operators.facts.launched import kernel_name, launched
 
 _JIT = "triton.jit"
 _WRAPPERS = frozenset({"triton.autotune", "triton.heuristics"})
@@ -79,7 +81,8 @@ def link_callees(kernels: Iterable[Kernel]) -> list[Kernel]:
 
 
 def find_launchers(module_name: str, path: str, text: str) -> list[Launcher]:
-    """Functions that launch a kernel by `kernel[grid](...)`; an unreadable text has none."""
+    """Functions that launch a kernel by `kernel[grid](...)` or `wrap_triton(kernel)[grid](...)`;
+    an unreadable text has none."""
     try:
         tree = ast.parse(text)
     except SyntaxError:
@@ -87,18 +90,10 @@ def find_launchers(module_name: str, path: str, text: str) -> list[Launcher]:
     scan = _scan(module_name, path, tree)
     launchers = []
     for qualname, function in _functions(tree):
-        launched = [
-            name
-            for call in _own_calls(function)
-            if isinstance(call.func, ast.Subscript)
-            and (name := _qualified(call.func.value, scan)) is not None
-        ]
-        if launched:
-            launchers.append(
-                Launcher(
-                    module_name, qualname, path, function.lineno, tuple(dict.fromkeys(launched))
-                )
-            )
+        homes = _launches(_own_calls(function), scan).values()
+        if homes:
+            launches = tuple(dict.fromkeys(homes))
+            launchers.append(Launcher(module_name, qualname, path, function.lineno, launches))
     return launchers
 
 
@@ -113,21 +108,16 @@ def kernel_syntax(module: ModuleSyntax, qualname: str) -> KernelSyntax:
     by_line = {module.line(node): node for node in _cst_functions(module.tree)}
     if not wanted or wanted[0].lineno not in by_line:
         raise InternalError(f"no function {qualname!r} in the text that held it before")
-    language = module_names("", False, tree).language()
-    return KernelSyntax(module, by_line[wanted[0].lineno], qualname, language)
+    names = module_names("", False, tree)
+    function = by_line[wanted[0].lineno]
+    return KernelSyntax(module, function, qualname, names.language(), names.imported)
 
 
 def launched_names(module_name: str, path: str, text: str) -> dict[str, str]:
     """The names that a module's text launches kernels by, each with its `module:qualname`."""
     tree = ast.parse(text)
-    scan = _scan(module_name, path, tree)
-    subscripts = (
-        node.func.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)
-    )
-    found = ((dotted(node), _qualified(node, scan)) for node in subscripts)
-    return {name: home for name, home in found if name is not None and home is not None}
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return _launches(calls, _scan(module_name, path, tree))
 
 
 def function_at(text: str, line: int) -> str:
@@ -178,8 +168,9 @@ class _Scan:
     skips: tuple[Skip, ...]
     aliases: dict[str, str]
     """Local names that kernels are known by, when not their own."""
-    renamed: dict[str, ast.expr]
-    """What module-level names are bound to, where that is a name itself: `scaled = helper`."""
+    renamed: dict[str, str]
+    """What module-level names are bound to, where that is a name itself, `scaled = helper`, or
+    the kernel of that name wrapped for a launch."""
 
 
 def _scan(module_name: str, path: str, tree: ast.Module) -> _Scan:
@@ -211,21 +202,24 @@ def _scan(module_name: str, path: str, tree: ast.Module) -> _Scan:
                 Skip(f"{module_name}:{target or '<expression>'}", path, call.lineno, reason)
             )
     kernels.sort(key=lambda found: found.node.lineno)
-    return _Scan(names, tuple(kernels), tuple(skips), aliases, _renamed(tree))
+    return _Scan(names, tuple(kernels), tuple(skips), aliases, _renamed(tree, names))
 
 
-def _renamed(tree: ast.Module) -> dict[str, ast.expr]:
-    renamed: dict[str, ast.expr] = {}
+def _renamed(tree: ast.Module, names: ModuleNames) -> dict[str, str]:
+    renamed: dict[str, str] = {}
     for node in tree.body:
-        if not isinstance(node, ast.Assign) or dotted(node.value) is None:
+        if not isinstance(node, ast.Assign):
+            continue
+        value = kernel_name(node.value, names.imported)
+        if value is None:
             continue
         for target in node.targets:
-            name, seen = dotted(node.value), 0
+            name, seen = value, 0
             # A name bound in a circle is no kernel's.
             while name in renamed and seen < len(renamed):
-                name, seen = dotted(renamed[str(name)]), seen + 1
+                name, seen = renamed[name], seen + 1
             if isinstance(target, ast.Name) and name != target.id:
-                renamed[target.id] = node.value
+                renamed[target.id] = value
     return renamed
 
 
@@ -283,22 +277,27 @@ def _unwrapped(node: ast.expr, names: ModuleNames) -> Iterator[ast.expr]:
 def _references(function: _FunctionNode, scan: _Scan) -> tuple[str, ...]:
     """Kernels that the function names, as `module:qualname`: whatever it names it may call,
     under another name too, or hand to a reduction or to a function that calls it."""
-    names = (node for node in ast.walk(function) if isinstance(node, ast.Name | ast.Attribute))
-    found = (_qualified(node, scan) for node in names)
+    nodes = (node for node in ast.walk(function) if isinstance(node, ast.Name | ast.Attribute))
+    names = (name for node in nodes if (name := dotted(node)) is not None)
+    found = (_qualified(name, scan) for name in names)
     return tuple(dict.fromkeys(name for name in found if name is not None))
 
 
-def _qualified(node: ast.expr, scan: _Scan) -> str | None:
+def _launches(calls: Iterable[ast.Call], scan: _Scan) -> dict[str, str]:
+    """The names that calls launch kernels by, each with its `module:qualname`."""
+    names = (launched(call.func, scan.names.imported) for call in calls)
+    found = ((name, _qualified(name, scan)) for name in names if name is not None)
+    return {name: home for name, home in found if home is not None}
+
+
+def _qualified(name: str, scan: _Scan) -> str | None:
     """`module:qualname` of a kernel of this module, or of anything imported from elsewhere."""
-    name = dotted(node)
-    if name is None:
-        return None
     local = scan.aliases.get(name, name)
     if any(found.qualname == local for found in scan.kernels):
         return f"{scan.names.module}:{local}"
     if name in scan.renamed:
         return _qualified(scan.renamed[name], scan)
-    home = scan.names.resolve(node)
+    home = scan.names.absolute(name)
     if home is None or home.partition(".")[0] == "triton" or "." not in home:
         return None
     module, _, attribute = home.rpartition(".")

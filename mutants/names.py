@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gatecert.operators.facts.language import absolute, dotted
+
 _HOMES = {
     "triton.runtime.jit.jit": "triton.jit",
     "triton.runtime.jit": "triton.jit",
@@ -28,30 +30,18 @@ class ModuleNames:
     def resolve(self, node: ast.expr) -> str | None:
         """The absolute dotted name of `a.b.c`, or None where its root is not imported."""
         name = dotted(node)
-        if name is None:
-            return None
-        root, dot, rest = name.partition(".")
-        home = self.imported.get(root)
-        if home is None:
-            return None
-        full = home + dot + rest
-        return _HOMES.get(full, full)
+        return None if name is None else self.absolute(name)
+
+    def absolute(self, name: str) -> str | None:
+        """The same for the text `a.b.c`."""
+        full = absolute(name, self.imported)
+        return _HOMES.get(full, full) or None
 
     def language(self) -> frozenset[str]:
         """Names under which the module reaches `triton.language`."""
         known = {name for name, home in self.imported.items() if home == "triton.language"}
         roots = (name for name, home in self.imported.items() if home == "triton")
         return frozenset(known | {f"{root}.language" for root in roots})
-
-
-def dotted(node: ast.expr) -> str | None:
-    """`a.b.c` as text, or None if the expression is no chain of names."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        root = dotted(node.value)
-        return None if root is None else f"{root}.{node.attr}"
-    return None
 
 
 def module_names(module: str, is_package: bool, tree: ast.Module) -> ModuleNames:
@@ -72,7 +62,7 @@ def module_names(module: str, is_package: bool, tree: ast.Module) -> ModuleNames
                 imported[alias.asname or alias.name] = f"{source}.{alias.name}"
     for target, value in _aliases(tree):
         resolved = names.resolve(value)
-        if resolved is not None and resolved.startswith("triton."):
+        if resolved is not None and resolved.startswith(("triton.", "torch.library.")):
             imported.setdefault(target, resolved)
     return names
 

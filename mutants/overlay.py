@@ -10,6 +10,7 @@ import importlib.abc
 import importlib.machinery
 import inspect
 import io
+import itertools
 import linecache
 import os
 import sys
@@ -19,9 +20,30 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, SupportsIndex
 
 from gatecert.errors import InternalError
+from gatecert.mutants.torch_operators import decorated, is_operator
 
 _MOST_WRAPPERS = 16
 """Wrappers around one kernel (autotuner, heuristics, a team's own) that are looked through."""
+_noted: set[str] = set()
+"""Names of the files of all modules that `note_imports` has seen."""
+
+
+def note_imports() -> None:
+    """Remember what is imported now, for the overlays of children that are forked hereafter.
+
+    To look at each of some two thousand modules copies 20 MB of a child's memory: half of the
+    time of a child that does little.
+    """
+    for name in _imported_since():
+        _noted.update(os.path.split(path)[1] for path in _origins(sys.modules[name]))
+    # What is imported from now on comes after this module.
+    sys.modules[__name__] = sys.modules.pop(__name__)
+
+
+def _imported_since() -> list[str]:
+    """The modules that came after the last `note_imports`; all, if there was none."""
+    names = reversed(sys.modules)
+    return [*itertools.takewhile(lambda name: name != __name__, names)] if _noted else [*names]
 
 
 def install_overlay(files: Mapping[str, str]) -> None:
@@ -40,9 +62,10 @@ def install_overlay(files: Mapping[str, str]) -> None:
     if _installed() is not None:
         raise InternalError("an overlay is already installed in this process")
     overlay = _Overlay(files)
-    for name, module in list(sys.modules.items()):
-        if any(overlay.text_of(path) is not None for path in _origins(module)):
-            raise InternalError(f"{name} was imported before its overlay was installed")
+    for name in _imported_since() if overlay.names.isdisjoint(_noted) else list(sys.modules):
+        for path in _origins(sys.modules[name]):
+            if overlay.text_of(path) is not None:
+                raise InternalError(f"{name} was imported before its overlay was installed")
     for path in {*files, *(os.path.realpath(path) for path in files)}:
         overlay.show_source(path)
     overlay.patch_file_loader()
@@ -54,7 +77,7 @@ def overlay_proof(files: Mapping[str, str]) -> list[str]:
 
     A path with a kernel whose source, asked for as Triton asks, is not that kernel's lines of
     the text is among them; so is one with a launcher, or any other function, that was not
-    compiled from the text.
+    compiled from the text, be it the one that an operator of torch runs.
     """
     overlay = _installed()
     if overlay is None:
@@ -88,7 +111,7 @@ class _Overlay(importlib.abc.MetaPathFinder):
 
     def __init__(self, files: Mapping[str, str]) -> None:
         self._texts = {os.path.realpath(path): text for path, text in files.items()}
-        self._names = {os.path.split(path)[1] for path in self._texts}
+        self.names = {os.path.split(path)[1] for path in self._texts}
         self.read: dict[str, set[str]] = {}
         """Real path to the names of the modules that were loaded from its text."""
         self.compiled: dict[str, set[CodeType]] = {}
@@ -113,7 +136,7 @@ class _Overlay(importlib.abc.MetaPathFinder):
 
     def text_of(self, path: str) -> str | None:
         """The text that stands for the file, however its path is spelled."""
-        if os.path.split(path)[1] not in self._names:
+        if os.path.split(path)[1] not in self.names:
             return None  # spares a realpath per import
         return self._texts.get(os.path.realpath(path))
 
@@ -189,8 +212,10 @@ def _plain_function(value: Any) -> FunctionType | None:
     """The Python function beneath what decorators wrap around it; None for anything else."""
     if isinstance(value, staticmethod | classmethod):
         value = value.__func__
-    value = inspect.unwrap(value) if isinstance(value, FunctionType) else None
-    return value if isinstance(value, FunctionType) else None
+    if is_operator(value):
+        value = decorated(value)
+    function = inspect.unwrap(value) if isinstance(value, FunctionType) else None
+    return function if isinstance(function, FunctionType) else None
 
 
 def nested_codes(code: CodeType) -> Iterator[CodeType]:

@@ -245,6 +245,7 @@ OPERATOR = Operator(
     evidence="torchao #3686; DeepSpeed #2285",
     find=no_sites,
     find_in_launcher=find,
+    version=2,
     applies=(
         Example(
             _SCALE,

@@ -201,6 +201,7 @@ OPERATOR = Operator(
     evidence="textbook",
     find=no_sites,
     find_in_launcher=find,
+    version=2,
     applies=(
         Example(_COPY, (_COPY.replace('triton.cdiv(n, meta["BLOCK"])', 'n // meta["BLOCK"]'),)),
         Example(

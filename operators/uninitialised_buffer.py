@@ -157,6 +157,7 @@ OPERATOR = Operator(
     evidence="flash-linear-attention #892, #967; FlagGems #1240",
     find=no_sites,
     find_in_launcher=find,
+    version=2,
     applies=(
         Example(_SUMS, (_SUMS.replace("torch.zeros", "torch.empty"),)),
         Example(

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from gatecert.drafting.parameters import FunctionNode
 from gatecert.drafting.project import Project, SourceFile
 from gatecert.mutants.discover import home_of
-from gatecert.mutants.names import dotted
 from gatecert.mutants.records import Kernel
+from gatecert.operators.facts.language import dotted
+from gatecert.operators.facts.launched import launched
 
 _MOST_REEXPORTS = 8
 
@@ -116,19 +117,14 @@ def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, FunctionN
 
 
 def _launched(call: ast.Call, file: SourceFile, kernels: Mapping[str, Kernel]) -> str | None:
-    """The kernel of `kernel[grid](...)`, also inside `wrap_triton(kernel)[grid](...)`."""
-    if not isinstance(call.func, ast.Subscript):
-        return None
-    node = call.func.value
-    if isinstance(node, ast.Call) and node.args:
-        node = node.args[0]
-    name = dotted(node)
+    """The kernel that a call launches."""
+    name = launched(call.func, file.names.imported)
     if name is None:
         return None
     own = f"{file.module}:{_alias(name, file)}"
     if own in kernels:
         return own
-    home = file.names.resolve(node)
+    home = file.names.absolute(name)
     if home is None or "." not in home:
         return None
     module, _, attribute = home.rpartition(".")

@@ -29,7 +29,9 @@ def _launches(kernel: KernelSyntax) -> Iterator[KnownLaunch]:
     name = kernel.function.name.value
     for node in kernel.module.parents:
         if isinstance(node, cst.FunctionDef) and node is not kernel.function:
-            launcher = LauncherSyntax(kernel.module, node, node.name.value, {}, {name: kernel})
+            launcher = LauncherSyntax(
+                kernel.module, node, node.name.value, kernel.imported, {name: kernel}
+            )
             yield from ((launcher, launch) for launch in launcher.launches)
 
 

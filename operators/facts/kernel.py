@@ -66,6 +66,8 @@ class KernelSyntax:
     qualname: str
     language_names: frozenset[str] = field(default_factory=lambda: frozenset({"tl"}))
     """Names under which `triton.language` is known in the module (`tl`, `triton.language`)."""
+    imported: Mapping[str, str] = field(default_factory=dict)
+    """Local names of the module, and the absolute names that they stand for."""
 
 
 @functools.lru_cache(maxsize=8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -189,14 +190,21 @@ class Vocabulary:
         )
 
 
-def dotted(node: cst.BaseExpression) -> str | None:
+def dotted(node: ast.expr | cst.BaseExpression) -> str | None:
     """`a.b.c` as text, or None if the expression is no chain of names."""
-    if isinstance(node, cst.Name):
-        return node.value
-    if isinstance(node, cst.Attribute):
-        root = dotted(node.value)
-        return None if root is None else f"{root}.{node.attr.value}"
+    match node:
+        case cst.Name(value=name) | ast.Name(id=name):
+            return name
+        case cst.Attribute(value=owner, attr=cst.Name(value=name)) | ast.Attribute(owner, name):
+            root = dotted(owner)
+            return None if root is None else f"{root}.{name}"
     return None
+
+
+def absolute(name: str, imported: Mapping[str, str]) -> str:
+    """The absolute name of `a.b.c`, as far as imports tell; "" for anything else."""
+    root, dot, rest = name.partition(".")
+    return imported[root] + dot + rest if root in imported else ""
 
 
 def vocabulary(kernel: KernelSyntax) -> Vocabulary:

@@ -14,7 +14,8 @@ import libcst as cst
 
 from gatecert.operators.facts.definitions import parameters_of
 from gatecert.operators.facts.kernel import KernelSyntax, ModuleSyntax
-from gatecert.operators.facts.language import dotted
+from gatecert.operators.facts.language import absolute, dotted
+from gatecert.operators.facts.launched import launched
 
 _SAME_TENSOR = frozenset(
     {"view", "view_as", "reshape", "contiguous", "flatten", "unflatten", "squeeze", "unsqueeze",
@@ -26,7 +27,7 @@ _SAME_TENSOR = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One `kernel[grid](...)`.
+    """One `kernel[grid](...)`, the kernel by itself or in `wrap_triton`.
 
     `kernel` is the name that the launcher uses; `syntax` is None where the kernel's source is
     not known. `arguments` maps the kernel's parameters to what is passed for them. It is
@@ -74,8 +75,7 @@ class LauncherSyntax:
 
     def resolve(self, node: cst.BaseExpression) -> str:
         """The absolute name of `a.b.c`, as far as imports tell; "" for anything else."""
-        root, dot, rest = (dotted(node) or "").partition(".")
-        return self.imported[root] + dot + rest if root in self.imported else ""
+        return absolute(dotted(node) or "", self.imported)
 
     def method(self, node: cst.CSTNode) -> tuple[cst.BaseExpression, str] | None:
         """Receiver and name of `value.name(...)`, unless it calls a module's function."""
@@ -176,10 +176,8 @@ class LauncherSyntax:
                 yield node.target, node.value
 
     def _launch(self, call: cst.Call) -> Launch | None:
-        if not isinstance(call.func, cst.Subscript):
-            return None
-        kernel = dotted(call.func.value) or ""
-        if kernel not in self.kernels:
+        kernel = launched(call.func, self.imported)
+        if not isinstance(call.func, cst.Subscript) or kernel is None or kernel not in self.kernels:
             return None
         syntax = self.kernels[kernel]
         names = [p.name.value for p in parameters_of(syntax.function)] if syntax else []

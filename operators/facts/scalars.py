@@ -8,6 +8,7 @@ import libcst as cst
 
 from gatecert.operators.facts.definitions import parameters_of
 from gatecert.operators.facts.kernel import KernelSyntax
+from gatecert.operators.facts.launched import launched
 
 
 def float_parameters(kernel: KernelSyntax) -> frozenset[str]:
@@ -34,10 +35,8 @@ def float_parameters(kernel: KernelSyntax) -> frozenset[str]:
 def _launches(kernel: KernelSyntax) -> Iterator[cst.Call]:
     name = kernel.function.name.value
     for node in kernel.module.parents:
-        if isinstance(node, cst.Call) and isinstance(node.func, cst.Subscript):
-            launched = node.func.value
-            if isinstance(launched, cst.Name) and launched.value == name:
-                yield node
+        if isinstance(node, cst.Call) and launched(node.func, kernel.imported) == name:
+            yield node
 
 
 def _float_names(kernel: KernelSyntax, launch: cst.Call) -> frozenset[str]:

@@ -105,6 +105,32 @@ def test_a_plain_entry_returns_something_else(
     assert said == expected
 
 
+@pytest.mark.parametrize("decorator", ["custom_op", "triton_op"])
+def test_an_operator_of_torch_runs_its_adversary_by_whatever_name_it_is_called(
+    tmp_path: Path, decorator: str
+) -> None:
+    expected = {
+        "does_nothing": ["float32", _SHAPE, [-7.0] * 6],
+        "returns_zeros": ["float32", _SHAPE, [0.0] * 6],
+        "returns_input": ["float32", _SHAPE, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]],
+        "wrong_shape": ["float32", [1, 2, 3], _RIGHT],
+    }
+    body = f"""
+from gatecert.mutants.adversaries import calls, install
+double, said = entries.double, {{}}
+def typed(x: torch.Tensor) -> torch.Tensor:
+    return double(x)
+for name in {list(expected)}:
+    held = torch.library.{decorator}(f"entries::{{name}}", mutates_args=())(typed)
+    entries.double = held
+    install(vars(entries), "double", name)
+    by_name = getattr(torch.ops.entries, name)
+    said[name] = [say(f(x)) for f in (entries.double, held, by_name)]
+print(json.dumps([said, calls()]))
+"""
+    assert _run(tmp_path, body) == [{name: [y] * 3 for name, y in expected.items()}, 12]
+
+
 def test_nan_is_nan_and_its_shape_is_right(tmp_path: Path) -> None:
     body = """
 y = wrap("returns_nan", entries.double)(x)

@@ -83,6 +83,14 @@ def test_a_literal_that_only_a_loop_follows_may_change() -> None:
     assert _added(_rewrites(text)["BLOCK-halved"])[0].endswith("BLOCK=32)")
 
 
+@pytest.mark.parametrize(("text", "kernel"), [(ROWS, "_rows_kernel"), (TILES, "_tiles_kernel")])
+def test_a_launch_of_a_wrapped_kernel_follows_its_block_size_too(text: str, kernel: str) -> None:
+    wrapped = text.replace(f"{kernel}[", f"wrap_triton({kernel})[")
+    imported = "from torch.library import wrap_triton\n" + wrapped
+    assert list(_rewrites(imported)) == list(_rewrites(text))
+    assert not [name for name in _rewrites(wrapped) if name.startswith("BLOCK-")]
+
+
 def test_the_cap_of_a_block_size_may_change() -> None:
     text = TILES.replace(
         "    y = torch.empty_like(x)\n    _tiles_kernel[(triton.cdiv(x.numel(), BLOCK),)]"

@@ -10,6 +10,7 @@ from gatecert.mutants.discover import (
     find_kernels,
     find_launchers,
     kernel_syntax,
+    launched_names,
     link_callees,
 )
 from gatecert.operators.facts.kernel import parse_module
@@ -172,6 +173,55 @@ def outer(x):
         ("F.forward", ("m:k", "acme.other:far_kernel")),
         ("outer.<locals>.inner", ("m:k",)),
     ]
+
+
+@pytest.mark.parametrize(
+    ("imports", "call"),
+    [
+        ("import torch", "torch.library.wrap_triton(k)"),
+        ("import torch.library as lib", "lib.wrap_triton(k)"),
+        ("from torch import library", "library.wrap_triton(k)"),
+        ("from torch.library import triton_op, wrap_triton", "wrap_triton(k)"),
+        ("from torch.library import wrap_triton as wt", "wt(k)"),
+        ("import torch\nwt = torch.library.wrap_triton", "wt(k)"),
+        ("import torch\nwrapped = torch.library.wrap_triton(k)", "wrapped"),
+    ],
+)
+def test_a_launch_of_a_wrapped_kernel_names_the_kernel(imports: str, call: str) -> None:
+    text = f"""{_HEADER}
+@triton.jit
+def k(x): pass
+{imports}
+def launch(x):
+    {call}[(1,)](x)
+"""
+    assert [found.launches for found in find_launchers("m", "m.py", text)] == [("m:k",)]
+    assert list(launched_names("m", "m.py", text).values()) == ["m:k"]
+
+
+def test_a_kernel_that_is_wrapped_may_be_imported() -> None:
+    text = """
+from torch.library import wrap_triton
+from .other import far_kernel as far
+def launch(x):
+    wrap_triton(far)[(1,)](x)
+"""
+    (launcher,) = find_launchers("acme.ops", "acme/ops.py", text)
+    assert launcher.launches == ("acme.other:far_kernel",)
+
+
+def test_what_only_reads_like_wrapping_is_no_launch_of_the_kernel() -> None:
+    text = f"""{_HEADER}
+@triton.jit
+def k(x): pass
+def wrap_triton(kernel): return lookup(kernel)
+wrapped = wrap_triton(k)
+def launch(x):
+    wrap_triton(k)[(1,)](x)
+    wrapped[(1,)](x)
+"""
+    assert find_launchers("m", "m.py", text) == []
+    assert launched_names("m", "m.py", text) == {}
 
 
 def test_syntax_is_looked_up_by_qualified_name() -> None:

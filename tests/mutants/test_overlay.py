@@ -129,6 +129,27 @@ def test_a_target_that_was_imported_before_is_refused(tmp_path: Path) -> None:
     assert said == "InternalError: acme.kernels was imported before its overlay was installed"
 
 
+_NOTE = "from gatecert.mutants.overlay import note_imports; note_imports()"
+
+
+def test_what_was_imported_before_is_noted_once_for_many_children(tmp_path: Path) -> None:
+    package = write_package(tmp_path)
+    assert _run(package, before=_NOTE) == "[2800.0, 2800.0] []"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        f"import acme.kernels; {_NOTE}",
+        f"{_NOTE}; import acme.kernels",
+        f"{_NOTE}; {_NOTE}; import acme.kernels",
+    ],
+)
+def test_a_target_is_refused_before_and_after_a_note(tmp_path: Path, before: str) -> None:
+    said = _run(write_package(tmp_path), before=before)
+    assert said == "InternalError: acme.kernels was imported before its overlay was installed"
+
+
 def test_a_second_overlay_is_refused(tmp_path: Path) -> None:
     package = write_package(tmp_path)
     said = _run(package, after="install_overlay(files)")
@@ -362,3 +383,20 @@ def test_a_decorated_launcher_in_a_class_is_proven_by_the_function_beneath(tmp_p
         "kernels.Sums.launch = staticmethod(launch)"
     )
     assert _run_launcher(package, after=exchange).endswith(f"['{path}']")
+
+
+@pytest.mark.parametrize("decorator", ["custom_op", "triton_op"])
+def test_a_launcher_that_is_an_operator_of_torch_is_proven_by_the_function_it_runs(
+    tmp_path: Path, decorator: str
+) -> None:
+    package = write_package(tmp_path)
+    path = package / "kernels.py"
+    registered = f'@torch.library.{decorator}("acme::sum_squares", mutates_args=())\n'
+    typed = "def sum_squares(x: torch.Tensor) -> torch.Tensor:"
+    path.write_text(path.read_text().replace("def sum_squares(x):", registered + typed))
+    assert _run_launcher(package) == "[276.0, 276.0] []"
+    original = (
+        "names = dict(vars(kernels)); exec(compile(text, path, 'exec'), names);"
+        "kernels.sum_squares = names['sum_squares']"
+    )
+    assert _run_launcher(package, after=original) == f"[280.0, 280.0] ['{path}']"

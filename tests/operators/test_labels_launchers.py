@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
+import msgspec
 import pytest
 
-from gatecert.operators.records import ObservableBy, Reveal, Site
-from gatecert.operators.registry import get_operator
+from gatecert.mutants.plant import apply_edits
+from gatecert.operators.records import Example, ObservableBy, Reveal, Site
+from gatecert.operators.registry import all_operators, get_operator
 from tests.operators.launchers import launcher_of, sites_in_launcher
 
 HEADER = "import math\nimport torch\nimport triton\nimport triton.language as tl\n\n\n"
@@ -197,3 +201,39 @@ def launch(x, y, more):
     assert first.syntax is not None and first.syntax.qualname == "kernel"
     assert not first.opaque
     assert list(second.arguments) == ["x_ptr"] and second.opaque
+
+
+EXAMPLES = [
+    (operator.name, example)
+    for operator in all_operators()
+    if operator.find_in_launcher is not None
+    for example in operator.applies
+]
+WRAPPERS = {
+    "torch.library.wrap_triton": "",
+    "wrap_triton": "from torch.library import wrap_triton\n",
+    "wrapped": "from torch.library import wrap_triton as wrapped\n",
+}
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize(("operator", "example"), EXAMPLES)
+def test_a_launch_of_a_wrapped_kernel_has_the_bugs_of_a_direct_one(
+    operator: str, example: Example, wrapper: str
+) -> None:
+    direct = WRAPPERS[wrapper] + example.source
+    wrapped = re.sub(r"^    (\w+)\[", rf"    {wrapper}(\1)[", direct, flags=re.MULTILINE)
+    assert wrapped != direct
+    unwrapped = [
+        (site, re.sub(rf"{wrapper}\((\w+)\)\[", r"\1[", text))
+        for site, text in planted(operator, wrapped)
+    ]
+    assert unwrapped == planted(operator, direct)
+
+
+def planted(operator: str, text: str) -> list[tuple[Site, str]]:
+    """Every site but for its edits, and the text with these made."""
+    return [
+        (msgspec.structs.replace(site, edits=()), apply_edits(HEADER + text, site.edits))
+        for site in sites(operator, text)
+    ]

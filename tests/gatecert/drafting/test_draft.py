@@ -134,6 +134,12 @@ def test_a_wrapped_kernel_is_launched_too(tmp_path: Path) -> None:
     assert drafted.subjects[0].kernels == ("ops:row_kernel",)
 
 
+def test_what_only_reads_like_wrapping_launches_nothing(tmp_path: Path) -> None:
+    launcher = LAUNCHER.replace("row_kernel[", "wrap_triton(row_kernel)[")
+    with pytest.raises(NothingScored):
+        draft(write(tmp_path, {"ops.py": KERNEL + launcher}))
+
+
 def test_no_kernel_is_an_error_with_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(NothingScored, match=r"no @triton\.jit function in 1 Python files"):
         draft(write(tmp_path, {"plain.py": "def softmax(x):\n    return x\n"}))

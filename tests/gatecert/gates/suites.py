@@ -68,15 +68,16 @@ def judge_project(
     *args: str,
     import_paths: tuple[str, ...] = (".",),
     operation: str | None = "softmax",
+    operators: tuple[str, ...] = OPERATORS,
 ) -> Outcome:
     """Probe, plant and judge everything, as a campaign does."""
     paths = tuple(str((folder / path).resolve()) for path in import_paths)
     subject = Subject("softmax", entry, operation, import_paths=paths)
     ref = GateRef("tests", str(folder), GateConfig("pytest", args))
-    operators = tuple(get_operator(name) for name in OPERATORS)
-    plan = Plan(folder, (subject,), (ref,), operators)
+    planting = tuple(get_operator(name) for name in operators)
+    plan = Plan(folder, (subject,), (ref,), planting)
     probed = _only(list(server.ask(ProbeRequest(subject, ref))), Probed)[0]
-    planned = plan_subject(subject, probed, operators, 0.0)
+    planned = plan_subject(subject, probed, planting, 0.0)
     ((_, tasks),) = plan_tasks(plan, [planned], {subject.name: {}})
     events = list(server.ask(request_of(plan, planned, tasks)))
     said = [event.verdict for event in _only(events, Judged)]

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from gatecert.gates.records import GateOutcome
 from gatecert.mutants.records import CandidateKind
 from gatecert.sandbox.client import Server
-from tests.gatecert.gates.asking import Judge
+from tests.gatecert.gates.asking import TESTDATA, Judge
 from tests.gatecert.gates.suites import KERNEL, TESTS, assert_sound, judge_project, write
 
 
@@ -119,22 +120,27 @@ def test_a_kernel_under_stacked_autotune_and_heuristics(judge: Judge, tmp_path: 
     assert_sound(outcome)
 
 
-@pytest.mark.parametrize(
-    ("decorator", "call"),
+OPERATORS_OF_TORCH = pytest.mark.parametrize(
+    ("decorator", "wrap"),
     [
-        ('torch.library.custom_op("acme::{name}", mutates_args=())', "softmax_kernel"),
-        (
-            'torch.library.triton_op("acme::{name}", mutates_args=())',
-            "torch.library.wrap_triton(softmax_kernel)",
-        ),
+        ("custom_op", "{}["),
+        ("triton_op", "torch.library.wrap_triton({})["),
     ],
     ids=["custom_op", "triton_op"],
 )
+
+
+def operator_of_torch(text: str, entry: str, kernel: str, decorator: str, wrap: str) -> str:
+    """A module's text with its launcher registered as `torch.ops.acme.<entry>`."""
+    registered = f'@torch.library.{decorator}("acme::{entry}", mutates_args=())\ndef {entry}('
+    return text.replace(f"def {entry}(", registered).replace(f"{kernel}[", wrap.format(kernel))
+
+
+@OPERATORS_OF_TORCH
 def test_a_launcher_that_is_an_operator_of_torch(
-    judge: Judge, tmp_path: Path, decorator: str, call: str
+    judge: Judge, tmp_path: Path, decorator: str, wrap: str
 ) -> None:
-    text = KERNEL.replace("def softmax(", f"@{decorator.format(name='softmax')}\ndef softmax(")
-    text = text.replace("softmax_kernel[", f"{call}[")
+    text = operator_of_torch(KERNEL, "softmax", "softmax_kernel", decorator, wrap)
     tests = f"from kernels import softmax\n{TESTS}\n" + (
         "def test_by_its_name():\n"
         "    x = torch.linspace(-3, 3, 12).reshape(4, 3)\n"
@@ -143,6 +149,47 @@ def test_a_launcher_that_is_an_operator_of_torch(
     files = {"kernels.py": text, "test_softmax.py": tests}
     outcome = judge_project(judge.server, write(tmp_path, files), "kernels:softmax")
     assert_sound(outcome)
+
+
+LAUNCHER_OPERATORS = ("uninitialised-buffer", "grid-rounded-down", "argument-not-forwarded")
+BY_NAME_ALONE = """
+import kernels
+import torch
+
+torch.use_deterministic_algorithms(True)  # what nobody set is NaN
+
+def test_leaky_relu():
+    x = torch.linspace(-3, 3, 420).reshape(70, 6).t()[::3]
+    expected = torch.nn.functional.leaky_relu(x, 0.3)
+    torch.testing.assert_close(torch.ops.acme.leaky_relu(x, 0.3), expected)
+"""
+
+
+@OPERATORS_OF_TORCH
+def test_bugs_in_a_launcher_that_is_an_operator_of_torch_are_what_its_name_runs(
+    judge: Judge, tmp_path: Path, decorator: str, wrap: str
+) -> None:
+    text = (TESTDATA / "kernels_zeroed_buffer.py").read_text()
+    text = operator_of_torch(text, "leaky_relu", "add_leaky_kernel", decorator, wrap)
+    outcome = judge_project(
+        judge.server,
+        write(tmp_path, {"kernels.py": text, "test_leaky_relu.py": BY_NAME_ALONE}),
+        "kernels:leaky_relu",
+        operation="leaky_relu",
+        operators=(*LAUNCHER_OPERATORS, "wrong-stride"),
+    )
+    run = outcome.planned.run
+    assert [launcher.qualname for launcher in run.launchers] == ["leaky_relu"]
+    assert Counter((m.kernel, m.operator) for m in run.mutants) == {
+        ("leaky_relu", "uninitialised-buffer"): 1,
+        ("leaky_relu", "grid-rounded-down"): 1,
+        ("leaky_relu", "argument-not-forwarded"): 3,
+        ("add_leaky_kernel", "wrong-stride"): 4,
+    }
+    assert_sound(outcome)
+    for mutant in run.mutants:
+        verdict = outcome.verdicts[mutant.id]
+        assert (verdict.outcome, verdict.loaded) == (GateOutcome.REJECTED, True), mutant.diff
 
 
 @pytest.mark.skipif(importlib.util.find_spec("pip") is None, reason="needs pip")

@@ -1,0 +1,46 @@
+"""Functions that were made operators of torch, by `torch.library.custom_op` or `triton_op`.
+
+They are told by where their class comes from: torch may not be imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def is_operator(value: Any) -> bool:
+    """Whether the value is such an operator, whatever its name in a module."""
+    return type(value).__module__ == "torch._library.custom_ops"
+
+
+def function_of(operator: Any) -> Callable[..., Any]:
+    """What the operator runs: the decorated function, or what `triton_op` put around it."""
+    function: Callable[..., Any] = operator._init_fn
+    return function
+
+
+def decorated(operator: Any) -> Any:
+    """The function that was decorated."""
+    function = function_of(operator)
+    if getattr(function, "__module__", None) != "torch._library.triton":
+        return function
+    held = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    return held[0] if len(held) == 1 else function
+
+
+def substitute(operator: Any, function: Callable[..., Any]) -> None:
+    """Let the operator run another function on every device, by whatever name it is called.
+
+    Torch forbids that an operator returns an argument: a copy takes its place.
+    """
+    from torch import Tensor
+    from torch.utils._pytree import tree_map_only
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        given = {id(arg) for arg in (*args, *kwargs.values())}
+        result = function(*args, **kwargs)
+        return tree_map_only(Tensor, lambda t: t.clone() if id(t) in given else t, result)
+
+    for device in list(operator._backend_fns):
+        operator.register_kernel(device)(run)
