@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import difflib
 import enum
+import traceback
 from collections.abc import Iterable
+from pathlib import PurePath
 
 
 class ExitCode(enum.IntEnum):
@@ -84,6 +86,16 @@ class InternalError(GatecertError):
     exit_code = ExitCode.INTERNAL
 
 
+def described(error: BaseException) -> str:
+    """`ValueError: why`; of an error without a message, where it was raised."""
+    kind, said = type(error).__name__, str(error)
+    if said.strip():
+        return f"{kind}: {said}"
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f", in {frames[-1].name} at {_place(frames[-1])}" if frames else ""
+    return f"{kind} without a message{where}"
+
+
 def did_you_mean(
     name: str, known: Iterable[str], *, cutoff: float = 0.6, otherwise: str = "there are"
 ) -> str:
@@ -91,3 +103,8 @@ def did_you_mean(
     known = tuple(known)
     near = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
     return f"did you mean {near[0]!r}?" if near else f"{otherwise} {', '.join(known)}"
+
+
+def _place(frame: traceback.FrameSummary) -> str:
+    """File and line; the folder is of one machine."""
+    return f"{PurePath(frame.filename).name}:{frame.lineno}"

@@ -13,7 +13,7 @@ from tabulate import tabulate
 
 from gatecert.certificate.ratchet import Held
 from gatecert.certificate.records import Certificate, Survivor
-from gatecert.reports import tables
+from gatecert.reports import cards, tables
 
 MOST_ANNOTATIONS = 10
 _MOST_SURVIVORS = 20
@@ -117,7 +117,7 @@ def _survivors(certificate: Certificate, held: Held | None) -> Iterator[str]:
     yield f"### Survivors ({len(survivors)})"
     yield ""
     for survivor in survivors[:_MOST_SURVIVORS]:
-        name, *rest = tables.survivor_lines(survivor)
+        name, *rest = cards.survivor_lines(survivor)
         yield f"<details><summary><code>{name}</code></summary>\n"
         yield from (f"- {line.strip()}" for line in rest)
         yield f"\n````diff\n{survivor.diff.rstrip()}\n````\n</details>\n"

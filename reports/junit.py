@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from gatecert.campaign.records import Status
 from gatecert.certificate.records import Certificate, Result, Survivor
-from gatecert.reports import tables
+from gatecert.reports import cards
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ERRORS = frozenset({Status.CRASHED, Status.TIMEOUT, Status.INCONCLUSIVE})
@@ -92,7 +92,7 @@ def _case(
 def _card(survivor: Survivor | None) -> str:
     if survivor is None:
         return ""
-    return "\n".join([*tables.survivor_lines(survivor), "", survivor.diff])
+    return "\n".join([*cards.survivor_lines(survivor), "", survivor.diff])
 
 
 def _counts(cases: Iterable[ET.Element]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tabulate import tabulate
 
 from gatecert.certificate.records import Certificate, GateScore
-from gatecert.reports import tables
+from gatecert.reports import cards, tables
 from gatecert.reports.tables import Table
 
 
@@ -51,7 +51,9 @@ def _lines(certificate: Certificate) -> Iterator[str]:
         yield ""
         yield from (f"- {line}" for line in lines)
         yield ""
-    yield f"Time: {tables.timing_line(certificate)}."
+    yield "## Time"
+    yield ""
+    yield from (f"- {line}" for line in tables.timing_lines(certificate.timings_s))
 
 
 def _weaknesses(score: GateScore, *, subject: bool) -> Iterator[str]:
@@ -69,7 +71,7 @@ def _survivors(score: GateScore) -> Iterator[str]:
     yield f"## Survivors of `{score.gate}` ({len(score.survivors)})"
     yield ""
     for survivor in score.survivors:
-        name, *rest = tables.survivor_lines(survivor)
+        name, *rest = cards.survivor_lines(survivor)
         yield f"### `{name}`"
         yield ""
         yield from (f"- {line.strip()}" for line in rest)
@@ -83,4 +85,4 @@ def _table(table: Table) -> Iterator[str]:
         yield f"## {table.title}"
         yield ""
         yield tabulate(table.rows, headers=table.columns, tablefmt="github", disable_numparse=True)
-        yield ""
+        yield f"\n{table.note}\n" if table.note else ""

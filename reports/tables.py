@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
-from gatecert.campaign.records import Status
-from gatecert.certificate.records import Certificate, Counts, GateScore, Group, Survivor
-from gatecert.gates.records import Worst
+from gatecert.campaign.records import PROCESSES, SHARDS, STAGES, Status
+from gatecert.certificate.records import Certificate, Counts, GateScore, Group
 from gatecert.gates.wiring.weaknesses import NamedWeakness
-from gatecert.mutants.suppression import ignore_comment
 from gatecert.statistics import Rate
+
+_CORRECT_CODE = ("controls rejected", "distinct", "upper bound", "adversaries accepted")
+_SCORED = frozenset({Status.KILLED, Status.SURVIVED})
+_LEFT_OUT = (
+    Status.UNVIABLE,
+    Status.EQUIVALENT,
+    Status.DUPLICATE,
+    Status.NOT_OBSERVABLE,
+    Status.IGNORED,
+)
+"""What is in no gate's figures, as a rule whichever gate it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +30,8 @@ class Table:
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+    """A line to stand below it."""
 
 
 def gates_of(certificate: Certificate) -> tuple[GateScore, ...]:
@@ -37,32 +49,37 @@ def gates_of(certificate: Certificate) -> tuple[GateScore, ...]:
 
 def gate_table(certificate: Certificate) -> Table:
     """One row per gate: correct code, code no gate may accept, mutants."""
-    rows = []
-    for score in gates_of(certificate):
-        controls, adversaries = score.controls, score.adversaries
-        rows.append(
-            (
-                score.gate,
-                f"{controls.rejected} of {controls.runs}",
-                str(controls.distinct),
-                percent(controls.rejected_kernels.high),
-                f"{adversaries.accepted} of {adversaries.total}",
-                interval(score.kill_rate),
-                percent(score.detection_rate.value),
-                percent(score.macro_kill_rate),
-            )
-        )
+    whole = not certificate.selection.only
+    rows = tuple(
+        (score.gate, *(_of_correct_code(score) if whole else ()), *_of_mutants(score))
+        for score in gates_of(certificate)
+    )
     columns = (
         "gate",
-        "controls rejected",
-        "distinct",
-        "upper bound",
-        "adversaries accepted",
+        *(_CORRECT_CODE if whole else ()),
         "kill rate [95%]",
         "with crashes, timeouts",
         "mean over classes",
     )
-    return Table("Gates", columns, tuple(rows))
+    return Table("Gates", columns, rows)
+
+
+def _of_correct_code(score: GateScore) -> tuple[str, ...]:
+    controls, adversaries = score.controls, score.adversaries
+    return (
+        f"{controls.rejected} of {controls.runs}",
+        str(controls.distinct),
+        percent(controls.rejected_kernels.high),
+        f"{adversaries.accepted} of {adversaries.total}",
+    )
+
+
+def _of_mutants(score: GateScore) -> tuple[str, ...]:
+    return (
+        interval(score.kill_rate),
+        percent(score.detection_rate.value),
+        percent(score.macro_kill_rate),
+    )
 
 
 def status_table(certificate: Certificate) -> Table:
@@ -76,8 +93,10 @@ def status_table(certificate: Certificate) -> Table:
 
 
 def class_table(certificate: Certificate) -> Table:
-    """Kill rates by bug class, gates side by side."""
-    return _side_by_side(certificate, "bug class", lambda score: score.by_class)
+    """Kill rates by bug class, gates side by side, and how the numbers add up."""
+    table = _side_by_side(certificate, "bug class", lambda score: score.by_class)
+    left_out = ", ".join(map(_in_words, _LEFT_OUT))
+    return replace(table, note=f"mutants = left out ({left_out}) + scored + those named after")
 
 
 def operator_table(certificate: Certificate) -> Table:
@@ -103,52 +122,52 @@ def _side_by_side(
     total: bool = True,
 ) -> Table:
     scores = gates_of(certificate)
-    columns = (what, "mutants", *(score.gate for score in scores))
     by_gate = [groups(score) for score in scores]
-    rows = [
-        (name, str(group.mutants.total), *(share(found[name].mutants) for found in by_gate))
-        for name, group in by_gate[0].items()
-    ]
+    rows = [_row(name, [found[name].mutants for found in by_gate]) for name in by_gate[0]]
     if total:
-        counts = [score.mutants for score in scores]
-        rows.append(("all", str(counts[0].total), *(share(count) for count in counts)))
+        rows.append(_row("all", [score.mutants for score in scores]))
     title = f"Killed of scored, by {what}" if total else "Detection ladder, in no kill rate"
+    columns = (what, "mutants", "left out", *(score.gate for score in scores))
     return Table(title, columns, tuple(rows))
 
 
-def timing_line(certificate: Certificate) -> str:
-    """Where the time went, dearest part first."""
-    parts = sorted(certificate.timings_s.items(), key=lambda part: -part[1])
-    return ", ".join(f"{name} {seconds:.1f} s" for name, seconds in parts)
+def _row(name: str, by_gate: Sequence[Counts]) -> tuple[str, ...]:
+    """A group's mutants, how many of them no gate is scored on, and the others by gate."""
+    left_out = {
+        status: min(getattr(counts, status.value) for counts in by_gate) for status in _LEFT_OUT
+    }
+    shares = (share(counts, left_out) for counts in by_gate)
+    return (name, str(by_gate[0].total), str(sum(left_out.values())), *shares)
 
 
-def survivor_lines(survivor: Survivor) -> list[str]:
-    """What is known of a survivor, without its diff."""
-    lines = [
-        survivor.id,
-        f"  planted: {survivor.detail}",
-        f"  reason:  {survivor.reason.value}",
-    ]
-    if survivor.worst is not None:
-        lines.append(f"  worst:   {worst_element(survivor.worst)}")
-    elif survivor.margin:
-        lines.append(f"  worst:   error is {survivor.margin:.3g} of its allowance")
-    if survivor.case:
-        lines.append(f"  case:    {survivor.case}")
-    if survivor.oracle_case and survivor.oracle_case != survivor.case:
-        lines.append(f"  killed:  by the oracle on {survivor.oracle_case}")
-    if survivor.reveal:
-        lines.append(f"  reveal:  {', '.join(tag.value for tag in survivor.reveal)}")
-    if survivor.path:
-        place = f"{survivor.path}:{survivor.line}"
-        lines.append(f"  ignore:  with {ignore_comment(survivor.operator)} at {place}")
+def timing_lines(spent: Mapping[str, float]) -> list[str]:
+    """Where the time went: by the clock, then what jobs and shards spent side by side."""
+    clock = {name: spent[name] for name in STAGES if name in spent}
+    lines = []
+    if clock:
+        total = spent.get("total", sum(clock.values()))
+        clock["the rest"] = max(0.0, total - sum(clock.values()))
+        lines.append(f"{total:.1f} s by the clock: {_seconds(clock)}")
+    shards = {name: s for name, s in spent.items() if name.startswith(SHARDS)}
+    jobs = {n: s for n, s in spent.items() if n not in {*shards, *STAGES, "total"}}
+    for where, parts in (("all jobs while judging", jobs), ("shards", shards)):
+        if parts:
+            lines.append(f"added up over {where}: {_seconds(parts)}")
     return lines
+
+
+def _seconds(parts: Mapping[str, float]) -> str:
+    named = ((name.removeprefix(SHARDS).removeprefix(PROCESSES), s) for name, s in parts.items())
+    return ", ".join(f"{name} {seconds:.1f} s" for name, seconds in named)
 
 
 def selection_line(certificate: Certificate) -> str:
     """What part of the mutants the figures are about; "" where it is all of them."""
     chosen = certificate.selection
     parts = []
+    if chosen.only:
+        mutants = "1 mutant" if chosen.only == 1 else f"{chosen.only} mutants"
+        parts.append(f"only {mutants} by name, without benign rewrites and adversaries")
     if chosen.since:
         parts.append(f"only mutants on lines changed since {chosen.since}")
     if chosen.sample_of:
@@ -171,15 +190,6 @@ def weakness_lines(weakness: NamedWeakness, *, subject: bool) -> list[str]:
 def weaknesses_title(score: GateScore) -> str:
     """The heading over what a gate cannot see."""
     return f"What {score.gate} cannot see, from evidence ({len(score.weaknesses)})"
-
-
-def worst_element(worst: Worst) -> str:
-    """The worst element's error against its allowance, and where it is."""
-    error = "not finite" if worst.error is None else f"{worst.error:.3g}"
-    return (
-        f"error {error} against allowance {worst.allowance:.3g} at {worst.output}"
-        f"{list(worst.index)}"
-    )
 
 
 def notes(certificate: Certificate) -> Iterable[tuple[str, tuple[str, ...]]]:
@@ -259,8 +269,16 @@ def interval(rate: Rate) -> str:
     return f"{percent(rate.value)} [{100 * rate.low:.1f}, {100 * rate.high:.1f}] n={rate.n}"
 
 
-def share(counts: Counts) -> str:
-    """`12/13 (92.3%)`: killed of scored."""
-    if not counts.scored:
-        return "-"
-    return f"{counts.killed}/{counts.scored} ({percent(counts.killed / counts.scored)})"
+def share(counts: Counts, left_out: Mapping[Status, int] = MappingProxyType({})) -> str:
+    """`12/13 (92.3%), 2 crashed`: killed of scored, then all others that are not left out."""
+    scored = f"{counts.killed}/{counts.scored}"
+    parts = [f"{scored} ({percent(counts.killed / counts.scored)})"] if counts.scored else []
+    for status in Status:
+        number = getattr(counts, status.value) - left_out.get(status, 0)
+        if number and status not in _SCORED:
+            parts.append(f"{number} {_in_words(status)}")
+    return ", ".join(parts) or "-"
+
+
+def _in_words(status: Status) -> str:
+    return status.value.replace("_", " ")

@@ -7,7 +7,7 @@ from rich.text import Text
 from tabulate import tabulate
 
 from gatecert.certificate.records import Certificate, GateScore, Survivor
-from gatecert.reports import tables
+from gatecert.reports import cards, tables
 from gatecert.reports.tables import Table
 
 _MOST_SURVIVORS = 40
@@ -42,7 +42,8 @@ def print_report(certificate: Certificate, console: Console) -> None:
         if len(lines) > _MOST_LINES:
             _print(console, f"  ... and {len(lines) - _MOST_LINES} more in the certificate")
     _heading(console, "Time")
-    _print(console, f"  {tables.timing_line(certificate)}")
+    for line in tables.timing_lines(certificate.timings_s):
+        _print(console, f"  {line}")
 
 
 def render_table(table: Table) -> str:
@@ -93,7 +94,7 @@ def _print_survivors(score: GateScore, console: Console, most: int) -> None:
 
 def print_survivor(survivor: Survivor, console: Console) -> None:
     """What is known of a survivor, and its diff."""
-    for line in tables.survivor_lines(survivor):
+    for line in cards.survivor_lines(survivor):
         _print(console, line)
     print_diff(survivor.diff, console)
 
@@ -108,6 +109,8 @@ def print_diff(diff: str, console: Console) -> None:
 def _print_table(table: Table, console: Console) -> None:
     _heading(console, table.title)
     _print(console, render_table(table))
+    if table.note:
+        _print(console, table.note)
 
 
 def _heading(console: Console, title: str) -> None:

@@ -10,6 +10,7 @@ import msgspec
 
 from gatecert.campaign.records import LANE_SHOWS, Run, Status, SubjectRun
 from gatecert.certificate.controls import adversaries_of, control_results, controls_of
+from gatecert.certificate.known import facts
 from gatecert.certificate.records import (
     Certificate,
     Counts,
@@ -192,6 +193,8 @@ def _counts_as(one: Scored, status: Status) -> bool:
 def _survivor(one: Scored, run: Run) -> Survivor:
     mutant, verdict = one.mutant, one.verdict
     assert verdict is not None  # a mutant survives by a verdict alone
+    reason = _survival_reason(verdict, one)
+    told = reason in (SurvivalReason.UNREACHED, SurvivalReason.UNEXPLAINED)
     return Survivor(
         id=mutant.id,
         subject=mutant.subject,
@@ -199,7 +202,7 @@ def _survivor(one: Scored, run: Run) -> Survivor:
         bug_class=mutant.bug_class,
         detail=mutant.detail,
         diff=mutant.diff,
-        reason=_survival_reason(verdict, one),
+        reason=reason,
         case=verdict.case,
         worst=verdict.worst,
         margin=verdict.margin,
@@ -207,6 +210,7 @@ def _survivor(one: Scored, run: Run) -> Survivor:
         oracle_case=one.oracle.case if one.oracle and one.oracle.reason is not Reason.NONE else "",
         path=relative(mutant.path, run, mutant.module),
         line=mutant.line,
+        known=tuple(facts(verdict, one.original, one.reach)) if told else (),
     )
 
 

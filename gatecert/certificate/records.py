@@ -129,6 +129,9 @@ class Survivor(msgspec.Struct, frozen=True):
     path: str = ""
     """Its file, from the configuration's folder; of an installed package `module:` and its name."""
     line: int = 0
+    known: tuple[str, ...] = ()
+    """What was recorded of a gate that does not show outputs, a fact each: its tests, what they
+    launch, what they compare by."""
 
 
 class GateScore(msgspec.Struct, frozen=True):
@@ -178,9 +181,9 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True):
 class SelectionSummary(msgspec.Struct, frozen=True):
     """What part of the mutants was asked for and run; all of it where nothing is said.
 
-    `since` is the revision of `--in-diff`; `note` says why no mutant lies in that diff. `sample`
-    of `sample_of` mutants were drawn. `not_reached` mutants, over all gates, were left when the
-    time budget was spent.
+    `only` mutants were named, without benign rewrites and adversaries. `since` is the revision of
+    `--in-diff`; `note` says why no mutant lies in that diff. `sample` of `sample_of` mutants were
+    drawn. `not_reached` mutants, over all gates, were left when the time budget was spent.
     """
 
     since: str = ""
@@ -189,6 +192,7 @@ class SelectionSummary(msgspec.Struct, frozen=True):
     sample_of: int = 0
     time_budget_s: float = 0.0
     not_reached: int = 0
+    only: int = 0
 
     @property
     def sampled(self) -> bool:

@@ -23,6 +23,7 @@ def selection_of(run: Run) -> SelectionSummary:
         sample_of=chosen.sample_of,
         time_budget_s=chosen.time_budget_s,
         not_reached=len({mutant for mutant, _ in chosen.not_reached}),
+        only=chosen.only,
     )
 
 
@@ -48,6 +49,8 @@ def not_tested(run: Run) -> Iterator[str]:
     """What the run says nothing about, a line each."""
     yield from run.not_tested
     chosen = run.selection
+    if chosen.only:
+        yield "benign rewrites, adversaries and all mutants but those named (--only)"
     if chosen.since:
         yield f"mutants on lines that are as they were at {chosen.since} (--in-diff)"
     if chosen.sample < chosen.sample_of:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import click
 
 import gatecert
-from gatecert.errors import INTERRUPTED, ExitCode, GatecertError
+from gatecert.errors import INTERRUPTED, ExitCode, GatecertError, described
 
 COMMANDS = (
     "certify",
@@ -89,7 +89,7 @@ def _internal(error: Exception) -> int:
     if os.environ.get("GATECERT_DEBUG"):
         raise error
     return _say(
-        f"internal error: {type(error).__name__}: {error}; please report it with the output "
+        f"internal error: {described(error)}; please report it with the output "
         "under GATECERT_DEBUG=1",
         ExitCode.INTERNAL,
     )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 @click.command("certify")
 @options.gate_option
+@options.no_oracle_option
 @options.subject_option
 @options.operator_option
 @options.config_option
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 @click.option("--list", "list_only", is_flag=True, help="Name the mutants; run nothing.")
 def command(
     gate_names: Sequence[str],
+    no_oracle: bool,
     subject_names: Sequence[str],
     operator_names: Sequence[str],
     config_path: Path | None,
@@ -60,13 +62,8 @@ def command(
     (--subject, --operator, --only, --shard, --in-diff, --sample, --time-budget, --profile) is
     named after its id, certificate-r2.json, so that it leaves the certificate of a whole run alone.
     """
-    from gatecert.campaign.run import run_campaign
     from gatecert.cli.profiling import apply_profile
-    from gatecert.cli.progress import shown_progress
-    from gatecert.cli.results import conclude
-    from gatecert.cli.setup import make_plan, read_config, say
-    from gatecert.config import Require
-    from gatecert.store import Scope, recording
+    from gatecert.cli.setup import make_plan, read_config
     from gatecert.store.records import parse_shard
 
     shard = None if shard_text is None else parse_shard(shard_text)
@@ -93,11 +90,20 @@ def command(
         matrix=matrix,
         shard=shard,
         part=part,
+        with_oracle=not no_oracle,
     )
     if list_only:
         from gatecert.cli.mutants import list_mutants
 
         return list_mutants(plan, as_json)
+    # The options are known to be right: now what takes a second to import.
+    from gatecert.campaign.run import run_campaign
+    from gatecert.cli.progress import shown_progress
+    from gatecert.cli.results import conclude
+    from gatecert.cli.setup import say
+    from gatecert.config import Require
+    from gatecert.store import Scope, recording
+
     scope = Scope(
         "certify",
         config=str(Path(config.path).resolve()),

@@ -40,6 +40,11 @@ gate_option = click.option(
     multiple=True,
     help="Gate to certify; further ones stand beside it. Default: oracle.",
 )
+no_oracle_option = click.option(
+    "--no-oracle",
+    is_flag=True,
+    help="Only your own gates, without the oracle as their yardstick: about half the time.",
+)
 operator_option = click.option(
     "--operator", "operator_names", multiple=True, help="Only this operator (repeatable)."
 )

@@ -36,8 +36,6 @@ class Publishing:
         Raises:
             UsageError: the file is missing or no ratchet, or the options contradict each other.
         """
-        from gatecert.certificate.ratchet import Ratchet, parse_ratchet
-
         if self.ratchet is None:
             if self.update_ratchet:
                 raise UsageError("--update-ratchet needs --ratchet FILE: which file to write")
@@ -47,6 +45,8 @@ class Publishing:
                 "--ratchet with --shard: no shard can tell which survivors are duplicates; "
                 "give --ratchet to `gatecert merge`"
             )
+        from gatecert.certificate.ratchet import Ratchet, parse_ratchet
+
         try:
             return parse_ratchet(str(self.ratchet), self.ratchet.read_text(encoding="utf-8"))
         except FileNotFoundError:

@@ -56,13 +56,15 @@ def command(
     """Run the oracle on one CASE, written as a report prints it.
 
     CASE is operation/dtype/DIM=n,.../layout/recipe/seed=n. It runs on the original of every
-    subject of that operation, or on one mutant with --only.
+    subject of that operation that declares its dtype and layout, or on one mutant with --only.
     """
-    from gatecert.cli.setup import read_config
+    from gatecert.cli.setup import check_selection, read_config
+
+    config = read_config(config_path)
+    check_selection(config, subject_names, only=() if only is None else (only,))
     from gatecert.oracle.case import parse_case
 
     case = parse_case(case_id)
-    config = read_config(config_path)
     answers = [
         replay(ReplayRequest(subject, candidate, case.id))
         for subject, candidate in _candidates(config, case, subject_names, only)
@@ -79,9 +81,9 @@ def replay(request: ReplayRequest) -> ReplayAnswer:
     """Run the request in a process of its own, which a mutant may take down.
 
     Raises:
-        UsageError, EnvironmentFailure: as the child says.
+        UsageError, EnvironmentFailure, InternalError: as the child says.
     """
-    from gatecert.errors import EnvironmentFailure, UsageError
+    from gatecert.errors import EnvironmentFailure, GatecertError, InternalError, UsageError
 
     try:
         done = subprocess.run(
@@ -97,41 +99,76 @@ def replay(request: ReplayRequest) -> ReplayAnswer:
         return msgspec.json.decode(done.stdout.splitlines()[-1], type=ReplayAnswer)
     said = done.stderr.decode("utf-8", "replace").strip().splitlines()
     message = said[-1] if said else f"the process ended with status {done.returncode}"
-    kind = UsageError if done.returncode == UsageError.exit_code else EnvironmentFailure
-    raise kind(message)
+    kinds: dict[int, type[GatecertError]] = {
+        kind.exit_code: kind for kind in (UsageError, InternalError)
+    }
+    raise kinds.get(done.returncode, EnvironmentFailure)(message)
 
 
 def _candidates(
     config: Config, case: Case, subject_names: Sequence[str], only: str | None
 ) -> list[tuple[Subject, Candidate]]:
     from gatecert.cli.setup import choose_subjects
-    from gatecert.errors import UsageError
     from gatecert.mutants.records import original
 
+    wanted = () if only is None else (only,)
+    subjects = _declaring(case, choose_subjects(config, subject_names, wanted))
     if only is not None:
-        return [_mutant_candidate(config, only)]
-    subjects = [
-        subject
-        for subject in choose_subjects(config, subject_names)
-        if subject.operation is not None and subject.operation.split(":")[-1] == case.operation
-    ]
-    if not subjects:
-        raise UsageError(f"no subject here has the operation {case.operation!r} of this case")
+        return [(subject, _mutant_candidate(config, only)) for subject in subjects]
     return [(subject, original(subject.name)) for subject in subjects]
 
 
-def _mutant_candidate(config: Config, mutant_id: str) -> tuple[Subject, Candidate]:
+def _declaring(case: Case, subjects: Sequence[Subject]) -> list[Subject]:
+    """The subjects of the case's operation whose contract holds it; says whose does not.
+
+    Raises:
+        UsageError: there is none. What a kernel never promised cannot be held against it.
+    """
+    from gatecert.cli.setup import say
+    from gatecert.errors import UsageError
+
+    same = [
+        subject
+        for subject in subjects
+        if subject.operation is not None and subject.operation.split(":")[-1] == case.operation
+    ]
+    if not same:
+        raise UsageError(f"no subject here has the operation {case.operation!r} of this case")
+    found = {subject.name: _undeclared(case, subject) for subject in same}
+    declaring = [subject for subject in same if not found[subject.name]]
+    if not declaring:
+        raise UsageError(f"case {case.id!r}: {next(iter(found.values()))}")
+    for line in filter(None, found.values()):
+        say(f"left out: {line}")
+    return declaring
+
+
+def _undeclared(case: Case, subject: Subject) -> str:
+    """What of the case the subject does not declare, and what it does; "" where it is all there."""
+    asked = (
+        ("dtype", case.dtype, subject.dtypes),
+        ("layout", case.layout.partition(":")[0], subject.layouts),
+    )
+    missing = [
+        f"no {what} {name} ({what}s = {', '.join(declared)})"
+        for what, name, declared in asked
+        # Presets use contiguous inputs whatever is declared.
+        if name not in (*declared, "contiguous")
+    ]
+    return f"subject {subject.name!r} declares {' and '.join(missing)}" if missing else ""
+
+
+def _mutant_candidate(config: Config, mutant_id: str) -> Candidate:
     from gatecert.campaign.shards import candidate_of
     from gatecert.cli.show import find_mutant
 
     mutant = find_mutant(config, mutant_id)
     texts = {mutant.path: Path(mutant.path).read_text(encoding="utf-8")}
-    subject = next(s for s in config.subjects if s.name == mutant.subject)
-    return subject, candidate_of(mutant, texts)
+    return candidate_of(mutant, texts)
 
 
 def _print(answer: ReplayAnswer) -> None:
-    from gatecert.reports.tables import worst_element
+    from gatecert.reports.cards import worst_element
 
     verdict = answer.verdict
     click.echo(f"{verdict.candidate}: {verdict.outcome.value} {verdict.reason.value}".rstrip())

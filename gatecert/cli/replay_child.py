@@ -8,7 +8,7 @@ import sys
 import msgspec
 
 from gatecert.cli.replay import ReplayAnswer, ReplayRequest
-from gatecert.errors import GatecertError
+from gatecert.errors import ExitCode, GatecertError, described
 
 
 def main() -> int:
@@ -20,6 +20,9 @@ def main() -> int:
     except GatecertError as error:
         print(error, file=sys.stderr)
         return int(error.exit_code)
+    except Exception as error:
+        print(f"case {request.case!r} could not be run: {described(error)}", file=sys.stderr)
+        return int(ExitCode.INTERNAL)
     print(msgspec.json.encode(answer).decode())
     return 0
 

@@ -47,8 +47,11 @@ def conclude(
     place = _write(certificate, run, record, scope)
     if not run.interrupted:
         record.finish()
-    print_certificate(certificate, as_json)
-    _tell(certificate, held, place)
+    nothing = run.interrupted and not _judges_a_mutant(certificate)
+    if as_json or not nothing:
+        print_certificate(certificate, as_json)
+    if not nothing:
+        _tell(certificate, held, place)
     publish(
         publishing,
         certificate,
@@ -58,7 +61,8 @@ def conclude(
         shard=scope.shard is not None,
     )
     if run.interrupted:
-        say("interrupted: the figures are partial; the same command goes on where it stopped")
+        what = "no mutant is judged yet" if nothing else "the figures are partial"
+        say(f"interrupted: {what}; the same command goes on where it stopped")
         return INTERRUPTED
     code = exit_code(certificate, require)
     if ratchet is not None and publishing.update_ratchet:
@@ -104,6 +108,12 @@ def _write(
         for path in by_id:
             path.unlink(missing_ok=True)
     return paths
+
+
+def _judges_a_mutant(certificate: Certificate) -> bool:
+    """Did any gate answer on any mutant?"""
+    counts = (certificate.mutants, *(score.mutants for score in certificate.beside))
+    return any(one.scored + one.crashed + one.timeout for one in counts)
 
 
 def _tell(certificate: Certificate, held: Held | None, paths: tuple[Path, Path]) -> None:

@@ -126,6 +126,8 @@ def _progress(info: RunInfo) -> str:
 def _lines(document: dict[str, Any]) -> Iterator[str]:
     import msgspec
 
+    from gatecert.reports.tables import timing_lines
+
     plain = msgspec.to_builtins(document)
     for name in ("id", "state", "command", "started", "finished", "fingerprint"):
         yield f"{name + ':':<13}{plain[name] or '-'}"
@@ -142,8 +144,8 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     yield f"{'subjects:':<13}{', '.join(plain['planned_subjects'])}"
     if plain["observed_bytes"]:
         yield f"{'observed:':<13}{plain['observed_bytes']} bytes"
-    times = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in plain["timings_s"].items())
-    yield f"{'time:':<13}{times or '-'}"
+    for line in timing_lines(plain["timings_s"]) or ["-"]:
+        yield f"{'time:':<13}{line}"
 
 
 def _write_json(document: Any) -> None:

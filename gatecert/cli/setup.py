@@ -48,24 +48,26 @@ def make_plan(
     matrix: bool = False,
     shard: Shard | None = None,
     part: Part | None = None,
+    with_oracle: bool = True,
 ) -> Plan:
     """A checked plan; `part` holds the options that leave mutants out.
 
     Raises:
-        UsageError: a subject, gate or operator is not known; names the nearest.
+        UsageError: a subject, gate, operator or mutant is not known; names the nearest.
     """
+    check_selection(config, subject_names, gate_names, operator_names, only)
     from gatecert.campaign.plan import Plan, gate_refs
-    from gatecert.gates.registry import check_around, check_gate_name, make_gate
+    from gatecert.gates.registry import check_around, make_gate
 
-    refs = gate_refs(choose_gates(config, gate_names), config.gates, config.root)
+    chosen = choose_gates(config, gate_names, with_oracle=with_oracle)
+    refs = gate_refs(chosen, config.gates, config.root)
     for ref in refs:
-        check_gate_name(ref.name, config.gates)
         if ref.config is not None:
             check_around(ref.name, ref.config, config.gates)
         make_gate(ref.name, ref.config, ref.root, ref.around)
     return Plan(
         root=Path(config.root),
-        subjects=choose_subjects(config, subject_names),
+        subjects=choose_subjects(config, subject_names, only),
         gates=refs,
         operators=choose_operators(operator_names),
         config=config,
@@ -83,25 +85,89 @@ def make_plan(
     )
 
 
-def choose_gates(config: Config, names: Sequence[str]) -> tuple[str, ...]:
+def choose_gates(
+    config: Config, names: Sequence[str], *, with_oracle: bool = True
+) -> tuple[str, ...]:
     """The gate to certify first, and those that stand beside it.
 
     By default the oracle is certified, with the configured gates beside it, or with the weak
     gate that most kernels get where none is configured. Beside another gate the oracle is the
-    yardstick.
+    yardstick, unless it is to be left out.
+
+    Raises:
+        UsageError: the oracle is to be left out, and was named or is the only gate.
     """
+    if not with_oracle and ORACLE in names:
+        raise UsageError("--gate oracle and --no-oracle exclude each other; leave one out")
+    # A sanitizer needs a GPU: it is run where it is asked for.
+    configured = [name for name, table in config.gates.items() if table.kind != "sanitizer"]
+    if not with_oracle and not (names or configured):
+        raise UsageError(
+            f"--no-oracle leaves no gate: name one with --gate, or declare one in {config.path}"
+        )
+    if not with_oracle:
+        return tuple(dict.fromkeys(names or configured))
     if names:
         return tuple(dict.fromkeys((*names, ORACLE)))
-    # A sanitizer needs a GPU: it is run where it is asked for.
-    beside = [name for name, table in config.gates.items() if table.kind != "sanitizer"]
-    return (ORACLE, *(name for name in (beside or (YARDSTICK,)) if name != ORACLE))
+    return (ORACLE, *(name for name in (configured or (YARDSTICK,)) if name != ORACLE))
 
 
-def choose_subjects(config: Config, names: Sequence[str]) -> tuple[Subject, ...]:
-    """The named subjects in the configuration's order, or all."""
+def check_selection(
+    config: Config,
+    subject_names: Sequence[str] = (),
+    gate_names: Sequence[str] = (),
+    operator_names: Sequence[str] = (),
+    only: Sequence[str] = (),
+) -> None:
+    """Refuse what cannot be meant, before anything slow is imported or started.
+
+    Of a mutant's id only subject and operator can be known; the rest shows when it is planted.
+
+    Raises:
+        UsageError: a subject, gate, operator or mutant is not known; names the nearest.
+    """
+    from gatecert.gates.registry import check_gate_name
+
+    subjects = [subject.name for subject in choose_subjects(config, subject_names)]
+    for name in gate_names:
+        check_gate_name(name, config.gates)
+    for mutant in only:
+        _check_mutant(mutant, subjects)
+    if operator_names or only:  # The operators bring LibCST, which takes a second.
+        choose_operators((*operator_names, *map(_operator_of, only)))
+
+
+def choose_subjects(
+    config: Config, names: Sequence[str], only: Sequence[str] = ()
+) -> tuple[Subject, ...]:
+    """The named subjects in the configuration's order, or all; of these those with the mutants
+    `only`, if there are any."""
     known = {subject.name: subject for subject in config.subjects}
     check_names("subject", names, known)
-    return tuple(s for s in config.subjects if not names or s.name in names)
+    wanted = set(names or known) & set(map(subject_of, only) if only else known)
+    return tuple(subject for subject in config.subjects if subject.name in wanted)
+
+
+def subject_of(mutant_id: str) -> str:
+    """The subject in a mutant's id, `SUBJECT/FUNCTION/OPERATOR/NUMBER`."""
+    return mutant_id.partition("/")[0]
+
+
+def _operator_of(mutant_id: str) -> str:
+    """The operator in a mutant's id, without its variant."""
+    return mutant_id.split("/")[-2].partition(".")[0]
+
+
+def _check_mutant(mutant_id: str, subjects: Sequence[str]) -> None:
+    try:
+        check_names("subject", (subject_of(mutant_id),), subjects)
+    except UsageError as error:
+        raise UsageError(f"no mutant {mutant_id!r}: {error}") from None
+    if len(mutant_id.split("/")) != 4:
+        raise UsageError(
+            f"no mutant {mutant_id!r}: write SUBJECT/FUNCTION/OPERATOR/NUMBER, as "
+            "`gatecert mutants list` prints it"
+        )
 
 
 def choose_operators(names: Sequence[str]) -> tuple[Operator, ...]:

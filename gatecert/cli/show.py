@@ -51,11 +51,10 @@ def find_mutant(config: Config, mutant_id: str) -> Mutant:
         EnvironmentFailure: the subject cannot be run.
     """
     from gatecert.cli.mutants import planted
-    from gatecert.cli.setup import check_names, make_plan
+    from gatecert.cli.setup import check_names, make_plan, subject_of
     from gatecert.errors import EnvironmentFailure
 
-    subject = mutant_id.partition("/")[0]
-    (part,) = planted(make_plan(config, subject_names=(subject,)))
+    (part,) = planted(make_plan(config, subject_names=(subject_of(mutant_id),)))
     if part.failed:
         raise EnvironmentFailure(part.failed)
     mutants = {mutant.id: mutant for mutant in part.mutants}
@@ -82,7 +81,7 @@ def _last_run(out: Path, mutant_id: str) -> tuple[dict[str, Result], Survivor | 
 
 
 def _lines(mutant: Mutant, results: dict[str, Result], survivor: Survivor | None) -> Iterator[str]:
-    from gatecert.reports.tables import survivor_lines
+    from gatecert.reports.cards import result_line, survivor_lines
 
     yield mutant.id
     yield f"  planted:    {mutant.detail}"
@@ -94,8 +93,7 @@ def _lines(mutant: Mutant, results: dict[str, Result], survivor: Survivor | None
     yield f"  shown by:   {labels}"
     yield f"  revealed:   {', '.join(tag.value for tag in mutant.reveal)}"
     for gate, result in results.items():
-        said = " ".join(part for part in (result.reason.value, result.detail, result.case) if part)
-        yield f"  {gate}: {result.status.value}{': ' + said if said else ''}"
+        yield f"  {result_line(gate, result)}"
     if not results:
         yield "  no run in --out has judged it"
     if survivor is not None:

@@ -353,7 +353,8 @@ def test_only_and_a_diff_are_both_kept_to(repository: Path) -> None:
     edit(repository / "k.py", "line 4\nline 5\n", "4\n5\n")
     subjects = [planned(repository, "a", "k.py", 4, 5, 6)]
     wanted = ("a/k/drop-load-mask/5-aaaaaa", "a/k/drop-load-mask/6-aaaaaa")
-    found, _ = select(plan(root=repository, since="base", only=wanted), subjects)
+    found, selection = select(plan(root=repository, since="base", only=wanted), subjects)
+    assert selection.only == 2
     assert kept(found) == ["a:5"]
 
 

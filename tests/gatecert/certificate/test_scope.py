@@ -45,6 +45,14 @@ def test_what_is_not_in_the_sample_was_not_run_and_the_rate_gets_wilsons_interva
     assert "1 of 4 mutants, which are not in the sample (--sample)" in found.not_tested
 
 
+def test_what_stands_beside_mutants_by_name_was_not_tested() -> None:
+    found = certify(four(Selection(only=2)))
+    assert found.selection.only == 2 and not found.selection.sampled
+    assert "benign rewrites, adversaries and all mutants but those named (--only)" in (
+        found.not_tested
+    )
+
+
 def test_a_sample_of_all_is_a_census() -> None:
     found = certify(four(Selection(sample=4, sample_of=4)))
     assert not found.selection.sampled

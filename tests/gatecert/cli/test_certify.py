@@ -119,6 +119,35 @@ def test_an_interrupted_run_leaves_the_certificate_of_a_whole_run_alone(
     assert json.loads(partial.read_text())["interrupted"]
 
 
+def test_a_run_that_was_interrupted_early_is_one_sentence_and_no_table(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    part = subject_run(mutants=(mutant(ID),), verdicts=(verdict("softmax/original"),))
+    early = run(part, interrupted=True)
+    monkeypatch.setattr("gatecert.campaign.run.run_campaign", lambda *_: early)
+    assert main(["certify"]) == 130
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[-1] == (
+        "gatecert: interrupted: no mutant is judged yet; the same command goes on where it stopped"
+    )
+    assert main(["certify", "--json"]) == 130
+    assert json.loads(capsys.readouterr().out)["interrupted"]
+
+
+def test_a_run_that_was_interrupted_later_shows_what_it_has(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    part = subject_run(mutants=(mutant(ID),), verdicts=(verdict(ID, "rejected"),))
+    monkeypatch.setattr(
+        "gatecert.campaign.run.run_campaign", lambda *_: run(part, interrupted=True)
+    )
+    assert main(["certify"]) == 130
+    out, err = capsys.readouterr()
+    assert "1/1 (100.0%)" in out
+    assert "the figures are partial" in err
+
+
 def test_a_shard_without_a_scored_mutant_is_no_failure(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

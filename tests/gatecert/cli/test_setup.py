@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +38,17 @@ def test_the_first_named_gate_is_certified_with_the_oracle_as_yardstick() -> Non
     assert choose_gates(TESTED, ("oracle", "tests", "tests")) == ("oracle", "tests")
 
 
+def test_the_oracle_can_be_left_out_where_another_gate_is_left() -> None:
+    assert choose_gates(TESTED, (), with_oracle=False) == ("tests",)
+    assert choose_gates(PLAIN, ("allclose-one-shape",), with_oracle=False) == (
+        "allclose-one-shape",
+    )
+    with pytest.raises(UsageError, match="leaves no gate: name one with --gate"):
+        choose_gates(PLAIN, (), with_oracle=False)
+    with pytest.raises(UsageError, match="exclude each other"):
+        choose_gates(TESTED, ("oracle",), with_oracle=False)
+
+
 def test_subjects_keep_the_configurations_order() -> None:
     assert [s.name for s in choose_subjects(PLAIN, ("gelu", "softmax"))] == ["softmax", "gelu"]
     assert choose_subjects(PLAIN, ()) == SUBJECTS
@@ -53,6 +67,49 @@ def test_an_unknown_gate_or_operator_is_refused_before_anything_runs() -> None:
         make_plan(PLAIN, gate_names=("orakle",))
     with pytest.raises(UsageError, match="drop-lode-mask"):
         make_plan(PLAIN, operator_names=("drop-lode-mask",))
+
+
+@pytest.mark.parametrize(
+    ("mutant", "says"),
+    [
+        ("sofmax/k/drop-load-mask/1-aaaaaa", "unknown subject 'sofmax'; did you mean 'softmax'?"),
+        ("softmax/k/drop-lode-mask/1-aaaaaa", "did you mean 'drop-load-mask'?"),
+        ("softmax/k", "write SUBJECT/FUNCTION/OPERATOR/NUMBER"),
+    ],
+)
+def test_of_a_mutant_that_cannot_be_the_wrong_part_is_named(mutant: str, says: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(says)):
+        make_plan(PLAIN, only=(mutant,))
+
+
+def test_mutants_by_name_need_their_own_subjects_alone() -> None:
+    plan = make_plan(PLAIN, only=("gelu/k/wrong-constant.swap/1-aaaaaa",))
+    assert [subject.name for subject in plan.subjects] == ["gelu"]
+    assert plan.whole
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"subject_names": ("sofmax",)},
+        {"gate_names": ("orakle",)},
+        {"operator_names": ("drop-lode-mask",)},
+        {"only": ("softmax/k/drop-lode-mask/1-aaaaaa",)},
+    ],
+)
+def test_a_wrong_name_is_refused_before_torch_is_imported(wrong: dict[str, tuple[str]]) -> None:
+    code = f"""if True:
+        import sys
+        from gatecert.cli.setup import make_plan
+        from gatecert.config import CORPUS_CONFIG, load_config
+        from gatecert.errors import UsageError
+        try:
+            make_plan(load_config(CORPUS_CONFIG), **{wrong!r})
+        except UsageError:
+            print(sorted({{"torch", "triton", "joblib"}} & set(sys.modules)))
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_operators_keep_the_catalogues_order() -> None:

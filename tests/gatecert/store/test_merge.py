@@ -84,7 +84,7 @@ def test_two_shards_are_the_whole_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert part.comparisons == SAME
     assert part.mutants == planned().subjects[0].mutants
     assert not found.interrupted
-    assert found.timings_s == {"judge": 4.0}
+    assert found.timings_s == {"shards: judge": 4.0}
     assert first.observed == b"cells"
 
 

@@ -1,0 +1,74 @@
+"""What is recorded of a gate that accepted a mutant and does not show outputs.
+
+Facts only: what explains the survival is not concluded from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+
+from gatecert.gates.evidence import BY_HAND, Compared, Evidence
+from gatecert.gates.records import Verdict
+from gatecert.gates.suite.records import KnownTest, PytestBaseline
+
+_MOST_NAMES = 2
+
+
+def facts(verdict: Verdict, original: Verdict | None, reach: Set[str]) -> Iterator[str]:
+    """A sentence per fact; `reach` are the kernels whose launch runs the mutated code."""
+    if verdict.detail:
+        yield f"the verdict on it: {verdict.detail}"
+    if original is None:
+        return
+    if original.baseline is not None:
+        yield from _of_tests(original.baseline, reach)
+    if original.evidence is not None:
+        yield from _of_comparisons(original.evidence)
+
+
+def _of_tests(baseline: PytestBaseline, reach: Set[str]) -> Iterator[str]:
+    """Which tests launch the mutated code, as far as that was seen on the original."""
+    launching = [test for test in baseline.tests if reach & set(test.kernels)]
+    if not launching:
+        return
+    kernels = ", ".join(sorted(reach))
+    yield (
+        f"on the original: {len(launching)} of {_count(len(baseline.tests), 'test')} "
+        f"{'launches' if len(launching) == 1 else 'launch'} {kernels}: {_listed(launching)}"
+    )
+    silent = [test for test in launching if not test.compares]
+    if silent:
+        yield f"of these {len(silent)} compared nothing there: {_listed(silent)}"
+    aside = [test for test in launching if test.reason]
+    if aside:
+        yield f"of these {len(aside)} set aside, which judge no mutant: {_listed(aside)}"
+
+
+def _of_comparisons(evidence: Evidence) -> Iterator[str]:
+    """What the gate compares by, over all that it does on the original."""
+    found: dict[str, list[Compared]] = {}
+    for one in evidence.compared:
+        found.setdefault(_manner(one), []).append(one)
+    for manner, ones in found.items():
+        times = _count(sum(one.times for one in ones), "time")
+        used = max((one.used for one in ones if one.used is not None), default=None)
+        most = "" if used is None else f", where errors used at most {used:.2g} of the allowance"
+        yield f"on the original: compares {manner}, {times}{most}"
+
+
+def _manner(one: Compared) -> str:
+    if one.function == BY_HAND:
+        return f"by hand ({', '.join(one.ops)})" if one.ops else "by hand"
+    known = (("atol", one.atol), ("rtol", one.rtol))
+    numbers = ", ".join(f"{name} {value:g}" for name, value in known if value is not None)
+    return f"by {one.function}" + (f" with {numbers}" if numbers else "")
+
+
+def _listed(tests: Iterable[KnownTest]) -> str:
+    names = [test.nodeid for test in tests]
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,77 @@
+"""What is known of one mutant, in lines of text."""
+
+from __future__ import annotations
+
+from gatecert.campaign.records import Status
+from gatecert.certificate.records import Result, SurvivalReason, Survivor
+from gatecert.gates.records import Reason, Worst
+from gatecert.mutants.suppression import ignore_comment
+
+_MEANS = {
+    Status.UNVIABLE: "it compiles for no signature of the declared domain",
+    Status.EQUIVALENT: "its compiled code is the original's for every signature of the declared "
+    "domain, so that no gate can tell them apart and it is in no rate",
+    Status.NOT_OBSERVABLE: "by its label, this lane cannot show it; it is in no rate",
+    Status.NOT_RUN: "a sample or a time budget left it out",
+}
+"""What a status says of a mutant, where its name does not."""
+
+
+def survivor_lines(survivor: Survivor) -> list[str]:
+    """What is known of a survivor, without its diff."""
+    lines = [
+        survivor.id,
+        f"  planted: {survivor.detail}",
+        f"  reason:  {survivor.reason.value}",
+    ]
+    lines += [f"  known:   {fact}" for fact in survivor.known]
+    # Of equal bits the error is what the original has too: its own rounding.
+    own = survivor.reason is SurvivalReason.UNINFECTED
+    whose = ", the original's own rounding: the outputs are equal, bit for bit" if own else ""
+    if survivor.worst is not None:
+        lines.append(f"  worst:   {worst_element(survivor.worst)}{whose}")
+    elif survivor.margin:
+        lines.append(f"  worst:   error is {survivor.margin:.3g} of its allowance{whose}")
+    if survivor.case:
+        lines.append(f"  case:    {survivor.case}")
+    if survivor.oracle_case and survivor.oracle_case != survivor.case:
+        lines.append(f"  killed:  by the oracle on {survivor.oracle_case}")
+    if survivor.reveal:
+        lines.append(f"  reveal:  {', '.join(tag.value for tag in survivor.reveal)}")
+    if survivor.path:
+        place = f"{survivor.path}:{survivor.line}"
+        lines.append(f"  ignore:  with {ignore_comment(survivor.operator)} at {place}")
+    return lines
+
+
+def result_line(gate: str, result: Result) -> str:
+    """`oracle: killed: values: 3 of 9 elements are wrong, on CASE`, for every status in words."""
+    said = ": ".join(part for part in (result.reason.value, result.detail) if part)
+    if result.status is Status.DUPLICATE:
+        parts = [f"its compiled code is that of {result.same_as}"]
+    elif result.status in _MEANS:
+        parts = [_MEANS[result.status], *_judged_all_the_same(result, said)]
+    elif result.reason is Reason.NONE and result.case:
+        parts = [said, f"closest to its allowance on {result.case}"]
+    else:
+        parts = [", ".join(filter(None, [said, f"on {result.case}" if result.case else ""]))]
+    status = result.status.value.replace("_", " ")
+    return ": ".join(filter(None, [gate, status, "; ".join(filter(None, parts))]))
+
+
+def worst_element(worst: Worst) -> str:
+    """The worst element's error against its allowance, and where it is."""
+    error = "not finite" if worst.error is None else f"{worst.error:.3g}"
+    return (
+        f"error {error} against allowance {worst.allowance:.3g} at {worst.output}"
+        f"{list(worst.index)}"
+    )
+
+
+def _judged_all_the_same(result: Result, said: str) -> list[str]:
+    """What the gate said of a mutant that is in no rate, if it was asked."""
+    if result.reason is not Reason.NONE:
+        return [f"run all the same, it was rejected: {said}, on {result.case}"]
+    if result.case:
+        return [f"run all the same, it was accepted, closest to its allowance on {result.case}"]
+    return [f"run all the same: {said}"] if said else []
