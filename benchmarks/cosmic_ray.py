@@ -2,8 +2,12 @@
 
 Both plant in the same modules and judge with the same pytest suites, one after the other in one
 run: cosmic-ray as its documentation says (a local distributor, one mutant at a time), gatecert as
-`certify --gate tests`, with one job and with two. Needs cosmic-ray (pip install cosmic-ray); it
-edits files in place, so each project is copied first.
+`certify --gate tests --no-oracle`, with one job and with two. Needs cosmic-ray (pip install
+cosmic-ray); it edits files in place, so each project is copied first.
+
+Three rates of gatecert: over the whole command, and over its stage of judging, which includes all
+runs of the suite on the original, of mutants alone and of all candidates (controls and adversaries
+run the same suite). Of cosmic-ray the time of `exec`, without its `init` and `baseline`.
 
     python benchmarks/cosmic_ray.py [--project NAME ...] [--limit N]
 
@@ -78,6 +82,9 @@ def main() -> None:
             "gatecert": ours,
             "ratio": {
                 jobs: {
+                    "judging_candidates": round(
+                        said["candidates_per_minute"] / theirs["per_minute"], 1
+                    ),
                     "judging": round(said["judging_per_minute"] / theirs["per_minute"], 1),
                     "whole_command": round(said["per_minute"] / theirs["per_minute"], 1),
                 }
@@ -169,8 +176,8 @@ def _kind(output: str) -> str:
 
 def _gatecert(project: Project, scratch: Path, jobs: int) -> dict[str, Any]:
     there = _copy(project, scratch)
-    command = [sys.executable, "-m", "gatecert", "certify", "--gate", "tests", "--json"]
-    command += ["--jobs", str(jobs), "--out", str(scratch / "out")]
+    command = [sys.executable, "-m", "gatecert", "certify", "--gate", "tests"]
+    command += ["--no-oracle", "--json", "--jobs", str(jobs), "--out", str(scratch / "out")]
     started = time.monotonic()
     done = subprocess.run(command, cwd=there, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - started
@@ -190,7 +197,8 @@ def _gatecert(project: Project, scratch: Path, jobs: int) -> dict[str, Any]:
         "seconds": round(seconds, 1),
         "judging_seconds": round(judging_s, 1),
         "per_minute": round(60 * judged / seconds, 1),
-        "judging_per_minute": round(60 * candidates / judging_s, 1),
+        "judging_per_minute": round(60 * judged / judging_s, 1),
+        "candidates_per_minute": round(60 * candidates / judging_s, 1),
         "outcomes": counts,
     }
 

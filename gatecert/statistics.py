@@ -7,11 +7,12 @@ interval with the kernel as unit. Wilson's interval is for independent draws alo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 import msgspec
 import numpy as np
-from scipy import stats
+from scipy import special  # scipy.stats takes a second to import
 
 CONFIDENCE = 0.95
 BOOTSTRAP_DRAWS = 10_000
@@ -72,8 +73,10 @@ def clopper_pearson(successes: int, trials: int) -> Rate:
     _check(successes, trials)
     if trials == 0:
         return Rate(None, None, None, 0)
-    interval = stats.binomtest(successes, trials).proportion_ci(CONFIDENCE, method="exact")
-    return Rate(successes / trials, float(interval.low), float(interval.high), trials)
+    tail, failures = (1 - CONFIDENCE) / 2, trials - successes
+    low = special.betaincinv(successes, failures + 1, tail) if successes else 0.0
+    high = special.betaincinv(successes + 1, failures, 1 - tail) if failures else 1.0
+    return Rate(successes / trials, float(low), float(high), trials)
 
 
 def wilson(successes: int, trials: int) -> Rate:
@@ -81,8 +84,14 @@ def wilson(successes: int, trials: int) -> Rate:
     _check(successes, trials)
     if trials == 0:
         return Rate(None, None, None, 0)
-    interval = stats.binomtest(successes, trials).proportion_ci(CONFIDENCE, method="wilson")
-    return Rate(successes / trials, float(interval.low), float(interval.high), trials)
+    value = successes / trials
+    z = float(special.ndtri((1 + CONFIDENCE) / 2))
+    centre = value + z**2 / (2 * trials)
+    half = z * math.sqrt(value * (1 - value) / trials + z**2 / (4 * trials**2))
+    scale = 1 + z**2 / trials
+    low = (centre - half) / scale if successes else 0.0
+    high = (centre + half) / scale if successes < trials else 1.0
+    return Rate(value, low, high, trials)
 
 
 def tally(outcomes: Iterable[tuple[str, bool]]) -> dict[str, tuple[int, int]]:

@@ -48,7 +48,7 @@ def run_controls(
     gate = plan.gates[0]
     roots = () if gate.config is None else (plan.root,)
     mark = fingerprint(roots, but=record.folder)
-    with server_pool(plan.jobs) as pool:
+    with server_pool(plan.jobs, plan.libraries) as pool:
         planned = plan_campaign(plan, pool, progress)
         for subject in planned:
             if subject.run.failed:

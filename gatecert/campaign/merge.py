@@ -11,7 +11,7 @@ import msgspec
 from gatecert.campaign.comparer import Comparer
 from gatecert.campaign.plan import PlannedSubject, read_source
 from gatecert.campaign.progress import Progress
-from gatecert.campaign.records import Run
+from gatecert.campaign.records import SHARDS, Run
 from gatecert.errors import UsageError
 from gatecert.gates.records import Spent, Verdict
 from gatecert.store import RunRecord, Scope, open_runs
@@ -70,7 +70,8 @@ def gather(paths: Sequence[Path]) -> Merged:
     timings: dict[str, float] = {}
     for source in by_number.values():
         for name, seconds in source.stored.timings_s.items():
-            timings[name] = round(timings.get(name, 0.0) + seconds, 3)
+            summed = SHARDS + name
+            timings[summed] = round(timings.get(summed, 0.0) + seconds, 3)
     scope = msgspec.structs.replace(first.stored.info.scope, shard=None, fresh=False)
     order = (verdicts[task.place] for task in first.stored.tasks.planned)
     return Merged(scope, first, tuple(order), timings)

@@ -14,7 +14,7 @@ import msgspec
 from gatecert.campaign.records import SubjectRun
 from gatecert.config import Config
 from gatecert.errors import UsageError
-from gatecert.gates.config import GateConfig
+from gatecert.gates.config import LIBRARIES, GateConfig
 from gatecert.gates.suite.records import PytestBaseline
 from gatecert.mutants.adversaries import adversary_candidates
 from gatecert.mutants.benign import benign_rewrites
@@ -62,6 +62,12 @@ class Plan:
     """After so much time of judging no further mutant is started; 0: no limit."""
     ignore: tuple[Entry, ...] = ()
     """Entries of the ignore file."""
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """What servers should have in memory for these gates."""
+        kinds = [ref.config.kind for ref in self.gates if ref.config is not None]
+        return tuple(dict.fromkeys(name for kind in kinds for name in LIBRARIES.get(kind, ())))
 
 
 @dataclass(frozen=True, slots=True)

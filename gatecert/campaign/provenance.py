@@ -21,7 +21,7 @@ from gatecert.mutants.discover import source_of
 from gatecert.operators.records import Operator
 from gatecert.operators.registry import all_operators
 from gatecert.provenance import FunctionHash, GateHashes, Provenance, SubjectHashes
-from gatecert.store.keys import code_sha256, project_files
+from gatecert.store.keys import code_sha256, project_files, text_sha256
 
 _MODULE = "module:"
 _LARGE_BYTES = 4 << 20
@@ -131,7 +131,7 @@ def _told(struct: msgspec.Struct) -> dict[str, object]:
 def _without_places(value: object) -> object:
     """The value with a hash in place of every absolute path: those are of one machine."""
     if isinstance(value, str) and Path(value).is_absolute():
-        return f"sha256:{_sha256(value)[:16]}"
+        return f"sha256:{text_sha256(value)[:16]}"
     if isinstance(value, dict):
         return {key: _without_places(inner) for key, inner in value.items()}
     return [*map(_without_places, value)] if isinstance(value, list | tuple) else value
@@ -157,7 +157,7 @@ def _subjects_in(settings: Mapping[str, str]) -> list[str]:
 def _hashes_of(subject: PlannedSubject, places: Places) -> SubjectHashes:
     def hashed(module: str, qualname: str, path: str) -> FunctionHash:
         source = source_of(subject.texts.get(path, ""), qualname)
-        return FunctionHash(f"{module}:{qualname}", places.name_of(path), _sha256(source or ""))
+        return FunctionHash(f"{module}:{qualname}", places.name_of(path), text_sha256(source or ""))
 
     run = subject.run
     return SubjectHashes(
@@ -180,7 +180,7 @@ def _looked_at(then: SubjectHashes, places: Places) -> SubjectHashes:
     def again(functions: Iterable[FunctionHash]) -> Iterator[FunctionHash]:
         for one in functions:
             source = source_of(texts.get(one.file, ""), one.name.partition(":")[2])
-            yield FunctionHash(one.name, one.file, "" if source is None else _sha256(source))
+            yield FunctionHash(one.name, one.file, "" if source is None else text_sha256(source))
 
     return SubjectHashes(tuple(again(then.kernels)), tuple(again(then.launchers)), files)
 
@@ -265,7 +265,3 @@ def _version(name: str) -> str:
 
 def _is_installed(path: Path) -> bool:
     return bool({"site-packages", "dist-packages"} & set(path.parts))
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

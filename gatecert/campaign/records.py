@@ -48,6 +48,14 @@ class Status(str, enum.Enum):
     """Left out by --sample or --time-budget; never counted."""
 
 
+STAGES = ("probe and plant", "compile", "judge", "compile survivors")
+"""Parts of a run by the clock, one after the other; `total` is the whole of it. All other times of
+a run are added up over jobs that run side by side."""
+PROCESSES = "processes: "
+"""Begins the name of a time that judging processes spent."""
+SHARDS = "shards: "
+"""Begins the name of a time that is added up over shards."""
+
 LANE_SHOWS: dict[str, frozenset[ObservableBy]] = {
     "interpreter": frozenset(
         {ObservableBy.VALUES, ObservableBy.BOUNDS, ObservableBy.REPEAT, ObservableBy.RACE}
@@ -99,6 +107,7 @@ class SubjectRun(msgspec.Struct, frozen=True):
 class Selection(msgspec.Struct, frozen=True):
     """What part of the mutants was asked for, and what of that was not run.
 
+    `only` mutants were named (0: none was), without benign rewrites and adversaries.
     `since` is the revision of `--in-diff`, and `note` says why no mutant lies in that diff.
     `sample` of `sample_of` mutants were drawn (0 where all were meant); `not_sampled` are the ids
     of the rest. `not_reached` are pairs of mutant and gate that the time budget left no time for.
@@ -111,6 +120,7 @@ class Selection(msgspec.Struct, frozen=True):
     not_sampled: tuple[str, ...] = ()
     time_budget_s: float = 0.0
     not_reached: tuple[tuple[str, str], ...] = ()
+    only: int = 0
 
 
 class Run(msgspec.Struct, frozen=True):

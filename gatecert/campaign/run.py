@@ -98,7 +98,7 @@ def run_campaign(plan: Plan, record: RunRecord, progress: Progress) -> Run:
     """
     clock = Clock()
     with clock.part("total"):
-        with server_pool(plan.jobs) as pool:
+        with server_pool(plan.jobs, plan.libraries) as pool:
             with clock.part("probe and plant"):
                 planned = plan_campaign(plan, pool, progress)
             if all(subject.run.failed for subject in planned):
@@ -124,7 +124,8 @@ def run_campaign(plan: Plan, record: RunRecord, progress: Progress) -> Run:
             if missed and not interrupted:
                 selection = msgspec.structs.replace(selection, not_reached=missed)
                 _write_plan(record, plan, planned, selection, provenance, mark)
-            progress.say(clock.spending.line(clock.seconds["judge"]))
+            if clock.spending.candidates or not interrupted:
+                progress.say(clock.spending.line(clock.seconds["judge"]))
         # Machine code tells which survivors are one: a shard does not have them all.
         if not interrupted and plan.shard is None:
             with clock.part("compile survivors"):

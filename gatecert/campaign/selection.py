@@ -49,6 +49,7 @@ def select(
     selection = Selection(time_budget_s=plan.time_budget_s)
     if plan.only:
         planned = _named(plan.only, planned)
+        selection = msgspec.structs.replace(selection, only=len(set(plan.only)))
     if plan.since:
         planned, note = _in_diff(plan.since, plan.root, planned)
         selection = msgspec.structs.replace(selection, since=plan.since, note=note)

@@ -3,7 +3,6 @@ of several machines."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -23,6 +22,7 @@ from gatecert.mutants.records import (
     original,
 )
 from gatecert.sandbox.protocol import GateRef, Limits, ShardRequest, Task
+from gatecert.store.keys import text_sha256
 from gatecert.store.records import Shard
 from gatecert.subjects import Subject
 
@@ -62,7 +62,7 @@ def share_of(planned: Iterable[PlannedSubject], work: Work, shard: Shard) -> fro
             *((one.kind.value, one.id) for one in (*run.controls, *run.adversaries)),
             *((CandidateKind.MUTANT.value, mutant.id) for mutant in run.mutants),
         ]
-        ids += [(name, kind, one not in running, _sha256(one), one) for kind, one in kinds]
+        ids += [(name, kind, one not in running, text_sha256(one), one) for kind, one in kinds]
     dealt = sorted(ids)[shard.number - 1 :: shard.count]
     return frozenset(originals | {name for *_, name in dealt})
 
@@ -180,10 +180,6 @@ def _cut(tasks: Sequence[Task], pieces: int) -> Iterator[tuple[Task, ...]]:
     size = -(-len(tasks) // pieces)
     for start in range(0, len(tasks), size):
         yield tuple(tasks[start : start + size])
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def request_of(plan: Plan, subject: PlannedSubject, tasks: Sequence[Task]) -> ShardRequest:

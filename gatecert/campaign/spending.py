@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from gatecert.campaign.records import PROCESSES
 from gatecert.gates.records import Verdict
 from gatecert.mutants.records import CodeComparison
 
@@ -44,12 +45,17 @@ class Spending:
         return f"judged {self._candidates:,} candidates, {each:.1f} a second: {shares}"
 
     @property
+    def candidates(self) -> int:
+        """How many were judged."""
+        return self._candidates
+
+    @property
     def seconds(self) -> dict[str, float]:
         """Process seconds by what they went into."""
         return {
-            "processes: kernels": round(self._kernels_s, 3),
-            "processes: starting": round(self._starting_s, 3),
-            "processes: the rest": round(self._rest_s, 3),
+            PROCESSES + "kernels": round(self._kernels_s, 3),
+            PROCESSES + "starting": round(self._starting_s, 3),
+            PROCESSES + "the rest": round(self._rest_s, 3),
         }
 
 

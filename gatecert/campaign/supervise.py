@@ -58,14 +58,15 @@ class ServerPool:
 
 
 @contextmanager
-def server_pool(jobs: int) -> Iterator[ServerPool]:
-    """Start the servers, and end them and all they started, whatever happens.
+def server_pool(jobs: int, libraries: Sequence[str] = ()) -> Iterator[ServerPool]:
+    """Start the servers, and end them and all they started, whatever happens. `libraries` are
+    imported in each, where they are installed.
 
     They are started here, in the caller's thread, because a server dies with the thread that
     started it.
     """
     with ExitStack() as stack:
-        yield ServerPool([stack.enter_context(Server()) for _ in range(jobs)])
+        yield ServerPool([stack.enter_context(Server(libraries)) for _ in range(jobs)])
 
 
 def spread(

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
-from gatecert.errors import EnvironmentFailure, GatecertError, UsageError
+from gatecert.errors import EnvironmentFailure, GatecertError, UsageError, described
 from gatecert.gates.failing import is_no_verdict
 from gatecert.gates.records import GateOutcome, Reason, Verdict
-from gatecert.gates.watching.watch import Watch, watch
-from gatecert.lanes import interpreter
 from gatecert.lanes.records import GuardPolicy
 from gatecert.mutants.records import Candidate, CandidateKind
 from gatecert.sandbox.child import ChildEnd, run_in_child
 from gatecert.subjects import Subject, load_attribute, load_entry
+
+if TYPE_CHECKING:
+    from gatecert.gates.watching.watch import Watch
 
 _LOAD_S = 300.0
 _ACCEPTED = GateOutcome.ACCEPTED
@@ -81,11 +83,15 @@ class PreparedCallable:
         watched while it runs."""
         if candidate.kind not in _WATCHED:
             return self._judge(candidate, None)
+        from gatecert.gates.watching.watch import watch
+
         with watch(entry=self.subject.entry) as seen:
             verdict = self._judge(candidate, seen)
         return msgspec.structs.replace(verdict, evidence=seen.evidence())
 
     def _judge(self, candidate: Candidate, seen: Watch | None) -> Verdict:
+        from gatecert.lanes import interpreter
+
         verdict = Verdict(candidate.id, self.gate, GateOutcome.ERROR)
         try:
             function = self.load()
@@ -96,7 +102,10 @@ class PreparedCallable:
         failure: BaseException | None = None
         if seen is not None:
             seen.begin_test(self.spec, function)
-        with interpreter.guarded(GuardPolicy.LENIENT) as log:
+        # An adversary may look for what was freed.
+        free = candidate.kind is CandidateKind.ADVERSARY
+        memory = contextlib.nullcontext() if free else interpreter.repeatable_memory()
+        with interpreter.guarded(GuardPolicy.LENIENT) as log, memory:
             try:
                 answer = function(watched)
             except Exception as error:
@@ -172,4 +181,4 @@ def _why_not(prepared: PreparedCallable) -> tuple[bool, str]:
 
 
 def _in_words(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+    return described(error)

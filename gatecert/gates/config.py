@@ -19,6 +19,12 @@ _KEYS = {
     "sanitizer": ("around", "tools", "timeout_s"),
 }
 """The keys of each kind, beside `kind`."""
+LIBRARIES: dict[str, tuple[str, ...]] = {
+    # What pytest and its plugins import, and `torch.testing.assert_close` at its first call.
+    "pytest": ("pytest", "hypothesis", "numpy.testing", "torch.distributed.tensor"),
+}
+"""By kind what most gates of it import, where it is installed: three seconds of their first run,
+unless it is there before. Nothing of it is ever under test."""
 
 
 class GateConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from gatecert.errors import described
 from gatecert.gates.failing import is_no_verdict
 from gatecert.gates.records import Worst
 from gatecert.lanes import interpreter
@@ -85,7 +86,7 @@ def no_verdict(run: Execution, candidate: Candidate) -> str | None:
     if error is None:
         return None
     if is_no_verdict(error) or candidate.kind is CandidateKind.ORIGINAL:
-        return f"{type(error).__name__}: {error}"
+        return described(error)
     return None
 
 

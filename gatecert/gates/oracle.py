@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gatecert.errors import described
 from gatecert.gates.cells import Cell, Sight, sight_of
 from gatecert.gates.execution import (
     Execution,
@@ -221,7 +222,7 @@ class PreparedOracle:
         try:
             entry = load_entry(self.subject)
         except Exception as error:
-            return self._error(candidate, f"{type(error).__name__}: {error}", 0)
+            return self._error(candidate, described(error), 0)
         bits = hashlib.sha256()
         findings: list[Finding] = []
         first: tuple[Failure, PreparedCase] | None = None
@@ -269,7 +270,7 @@ class PreparedOracle:
         """The first failed check of a run, and its closest call."""
         closest = Closest()
         if run.error is not None:
-            return Failure(Reason.RAISED, f"{type(run.error).__name__}: {run.error}"), closest
+            return Failure(Reason.RAISED, described(run.error)), closest
         broken = contract_violation(self.operation, prepared.case, prepared.inputs, run.outputs)
         if broken is not None:
             return Failure(Reason.CONTRACT, broken), closest

@@ -8,20 +8,14 @@ from pathlib import Path
 
 from gatecert.errors import UsageError, did_you_mean
 from gatecert.gates.base import Gate
+from gatecert.gates.built_in import ORACLE, BuiltInGate, built_in_names
 from gatecert.gates.callable_gate import CallableGate
 from gatecert.gates.command.gate import CommandGate
 from gatecert.gates.command.sanitizer import SanitizerGate
 from gatecert.gates.config import GateConfig
-from gatecert.gates.oracle import OracleGate
-from gatecert.gates.presets.gate import presets
 from gatecert.gates.suite.gate import PytestGate
 
-ORACLE = "oracle"
-
-
-def built_in_names() -> tuple[str, ...]:
-    """Gates that need no table: the oracle and the presets."""
-    return (ORACLE, *(preset.name for preset in presets()))
+__all__ = ["ORACLE", "built_in_names", "check_around", "check_gate_name", "make_gate"]
 
 
 def check_gate_name(name: str, configured: Iterable[str]) -> None:
@@ -52,9 +46,7 @@ def make_gate(
             raise UsageError(f"gate {name!r} is built in; give [gate.{name}] another name")
         return _configured(name, config, Path(root), around)
     check_gate_name(name, ())
-    if name == ORACLE:
-        return OracleGate()
-    return next(preset for preset in presets() if preset.name == name)
+    return BuiltInGate(name)
 
 
 def check_around(name: str, config: GateConfig, tables: Mapping[str, GateConfig]) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from gatecert.errors import described
 from gatecert.processes import adopt_orphans, children, die_with_parent, end_children
 from gatecert.sandbox.private_tree import restore_tree, use_scratch
 
@@ -158,7 +159,7 @@ def _be_the_child(work: Callable[[], bytes], write_end: int, log: int, memory_by
         code = 0
     except BaseException as error:
         with contextlib.suppress(BaseException):
-            os.write(2, f"\n{type(error).__name__}: {error}\n".encode())
+            os.write(2, f"\n{described(error)}\n".encode())
     finally:
         os._exit(code)
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 
 from gatecert.errors import EnvironmentFailure
@@ -26,12 +26,15 @@ _GOODBYE_S = 10.0
 
 
 class Server:
-    """A running zygote. Start it in the thread that uses it: it dies with that thread."""
+    """A running zygote with some libraries in memory, those of them that are installed.
 
-    def __init__(self) -> None:
+    Start it in the thread that uses it: it dies with that thread.
+    """
+
+    def __init__(self, libraries: Iterable[str] = ()) -> None:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the server)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "gatecert.sandbox.zygote"],
+            [sys.executable, "-m", "gatecert.sandbox.zygote", *libraries],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import sys
 import sysconfig
 from collections.abc import Collection, Iterable
@@ -19,9 +21,18 @@ def is_users(path: str | None) -> bool:
 
     Some libraries name a `__file__` that is no path: those are not the user's.
     """
-    if path is None or not Path(path).is_absolute():
+    if path is None or not path.startswith("/"):
         return False
-    return not str(Path(path).resolve()).startswith((*_LIBRARIES, _GATECERT))
+    folder, _, name = path.rpartition("/")
+    whole = Path(path).is_symlink() or name in {"", ".", ".."}
+    real = os.path.realpath(path) if whole else f"{_real_folder(folder or '/')}/{name}"
+    return not real.startswith((*_LIBRARIES, _GATECERT))
+
+
+@functools.cache
+def _real_folder(folder: str) -> str:
+    """Asked for thousands of modules in some hundred folders."""
+    return os.path.realpath(folder)
 
 
 def forget_user_modules(before: Collection[str], overlaid: Iterable[str]) -> None:

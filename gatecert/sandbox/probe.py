@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from gatecert.errors import EnvironmentFailure, GatecertError
+from gatecert.errors import EnvironmentFailure, GatecertError, described
 from gatecert.gates.command.elsewhere import GateElsewhere
 from gatecert.gates.oracle import OracleGate
 from gatecert.gates.registry import make_gate
@@ -198,8 +198,8 @@ def _call(subject: Subject, entry: Callable[..., Any], operation: Operation, cas
         entry(*make_inputs(operation, case).args)
     except Exception as error:
         raise EnvironmentFailure(
-            f"subject {subject.name!r}: the original raised {type(error).__name__} on case "
-            f"{case.id}: {error}; mend the kernel, or narrow dtypes and layouts in gatecert.toml"
+            f"subject {subject.name!r}: on case {case.id} the original raised "
+            f"{described(error)}; mend the kernel, or narrow dtypes and layouts in gatecert.toml"
         ) from error
 
 

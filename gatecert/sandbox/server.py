@@ -21,7 +21,7 @@ from gatecert.gates.suite.gate import with_baseline
 from gatecert.lanes import interpreter
 from gatecert.lanes.records import Launch
 from gatecert.mutants import adversaries
-from gatecert.mutants.overlay import install_overlay, overlay_proof
+from gatecert.mutants.overlay import install_overlay, note_imports, overlay_proof
 from gatecert.mutants.records import Candidate, CandidateKind, original
 from gatecert.sandbox.caveats import (
     check_baseline,
@@ -90,6 +90,7 @@ def _serve_shard(request: ShardRequest, say: Say) -> None:
         prepared[ref.name] = gate.prepare(request.subject, seed=request.seed, quick=request.quick)
         say(Prepared(ref.name, time.monotonic() - started))
     forget_user_modules(before, {path for task in request.tasks for path in task.candidate.files})
+    note_imports()
     external = {ref.name for ref in request.gates if ref.config is not None}
     baselines: dict[str, Judged] = {}
     for task in request.tasks:

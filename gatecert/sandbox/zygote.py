@@ -1,7 +1,7 @@
 """The warm process: torch and Triton imported once, one forked server per request.
 
-Run as `python -m gatecert.sandbox.zygote`; requests on stdin, events on stdout. It has one
-thread and never runs a torch operation itself, so that its forks are safe.
+Run as `python -m gatecert.sandbox.zygote [LIBRARY ...]`; requests on stdin, events on stdout. It
+has one thread and never runs a torch operation itself, so that its forks are safe.
 
 It outlives whoever started it, even if that one was killed, by as long as it takes to end every
 process that descends from it and to remove their temporary files.
@@ -18,9 +18,10 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from typing import BinaryIO, NoReturn
 
-from gatecert.errors import EnvironmentFailure, GatecertError
+from gatecert.errors import EnvironmentFailure, GatecertError, described
 from gatecert.processes import adopt_orphans, die_with_parent, end_children
 from gatecert.sandbox.protocol import Event, Failed, Finished, decode_request, encode
 
@@ -35,7 +36,7 @@ def main() -> None:
     events = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     try:
-        _warm_up()
+        _warm_up(sys.argv[1:])
     except GatecertError as error:
         failed = error
         for _ in sys.stdin.buffer:
@@ -68,20 +69,28 @@ def _end(scratch: str) -> NoReturn:
     os._exit(0)
 
 
-def _warm_up() -> None:
+def _warm_up(libraries: Iterable[str]) -> None:
+    gc.disable()  # nothing of what is imported goes away: looking for it takes a tenth of the time
     from gatecert.lanes import interpreter
 
     interpreter.activate()
-    import gatecert.gates.registry
+    import gatecert.gates.callable_gate
+    import gatecert.gates.oracle
+    import gatecert.gates.presets.gate
+    import gatecert.gates.watching.watch
     import gatecert.sandbox.server  # noqa: F401
+    from gatecert.mutants.overlay import note_imports
 
-    # Triton imports it to describe the first argument of the first launch: a third of the time
-    # of a child that launches little.
-    with contextlib.suppress(ImportError):
-        importlib.import_module("triton.experimental.gluon")
+    # Triton imports the one to describe the first argument of the first launch, numpy the other
+    # in its first `unique`: most of the time of a child that launches little.
+    for name in ("triton.experimental.gluon", "numpy.ma", *libraries):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
 
+    note_imports()
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def _serve(line: bytes, events: BinaryIO) -> None:
@@ -100,7 +109,7 @@ def _serve(line: bytes, events: BinaryIO) -> None:
         except Exception as error:
             _say(
                 events,
-                Failed(f"{type(error).__name__}: {error}", int(EnvironmentFailure.exit_code)),
+                Failed(described(error), int(EnvironmentFailure.exit_code)),
             )
         code = 0
     finally:

@@ -65,6 +65,11 @@ def _selected_by(request: ShardRequest, task: Task) -> tuple[Any, ...]:
     return (tests, task.candidate.kernels)
 
 
+def text_sha256(text: str) -> str:
+    """Hash of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def content_key(*parts: Any) -> str:
     """Hash of any records."""
     return _hash(*parts)

@@ -112,7 +112,11 @@ class Elsewhere(msgspec.Struct, frozen=True):
 
 @runtime_checkable
 class GateElsewhere(Protocol):
-    """A prepared gate whose candidates run in processes of its own."""
+    """A prepared gate whose candidates run in processes of its own; inherit it for `judge`."""
+
+    def judge(self, candidate: Candidate, *, stop_at_first: bool) -> Verdict:
+        """As `run_elsewhere`, without what its processes saw."""
+        return self.run_elsewhere(candidate, candidate.files, stop_at_first=stop_at_first)[0]
 
     def run_elsewhere(
         self, candidate: Candidate, files: Mapping[str, str], *, stop_at_first: bool

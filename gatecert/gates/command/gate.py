@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from gatecert.errors import UsageError
-from gatecert.gates.command.elsewhere import Elsewhere, ProcessReport
+from gatecert.gates.command.elsewhere import Elsewhere, GateElsewhere, ProcessReport
 from gatecert.gates.command.run import Command, Ran, python_of
 from gatecert.gates.config import GateConfig
 from gatecert.gates.records import GateOutcome, Reason, Verdict
@@ -62,17 +62,13 @@ class CommandGate:
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedCommand:
+class PreparedCommand(GateElsewhere):
     """The command, for one subject."""
 
     gate: str
     config: GateConfig
     rootdir: Path
     subject: Subject
-
-    def judge(self, candidate: Candidate, *, stop_at_first: bool) -> Verdict:
-        """As `run_elsewhere`, without what its processes saw."""
-        return self.run_elsewhere(candidate, candidate.files, stop_at_first=stop_at_first)[0]
 
     def run_elsewhere(
         self, candidate: Candidate, files: Mapping[str, str], *, stop_at_first: bool

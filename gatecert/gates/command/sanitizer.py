@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from gatecert.errors import EnvironmentFailure
-from gatecert.gates.command.elsewhere import Elsewhere
+from gatecert.gates.command.elsewhere import Elsewhere, GateElsewhere
 from gatecert.gates.command.gate import check_executable, last_words
 from gatecert.gates.command.run import Command, Ran, python_of
 from gatecert.gates.command.sanitizer_report import read_report
@@ -80,7 +80,7 @@ class SanitizerGate:
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedSanitizer:
+class PreparedSanitizer(GateElsewhere):
     """The tools and the command, for one subject."""
 
     gate: str
@@ -89,10 +89,6 @@ class PreparedSanitizer:
     rootdir: Path
     subject: Subject
     executable: str
-
-    def judge(self, candidate: Candidate, *, stop_at_first: bool) -> Verdict:
-        """As `run_elsewhere`, without what its processes saw."""
-        return self.run_elsewhere(candidate, candidate.files, stop_at_first=stop_at_first)[0]
 
     def run_elsewhere(
         self, candidate: Candidate, files: Mapping[str, str], *, stop_at_first: bool

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, NoReturn
 
+from gatecert.errors import described
 from gatecert.gates.failing import is_no_verdict
 from gatecert.mutants.overlay import install_overlay, overlay_proof
 from gatecert.sandbox.placing import Placing, use_copies
@@ -96,7 +97,7 @@ class Report:
             else:
                 self._count_compiled()
         except Exception as error:
-            self._failure = f"{type(error).__name__}: {error}"
+            self._failure = described(error)
             raise
 
     def write(self) -> None:
@@ -188,7 +189,7 @@ class Report:
             "failures": [*failures, *filter(None, [self._failure])],
             "adversary_calls": _adversary_calls() - self._calls_before,
             "kernels_s": seconds,
-            "uncaught": "" if error is None else f"{type(error).__name__}: {error}",
+            "uncaught": "" if error is None else described(error),
             "no_verdict": is_no_verdict(error),
             "evidence": self._evidence(),
         }

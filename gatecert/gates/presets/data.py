@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import functools
 import itertools
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import resources
 from typing import Literal, TypeVar
 
 import msgspec
 import torch
 
+from gatecert.gates.presets.file import read_presets
 from gatecert.oracle.case import Case
 from gatecert.oracle.cases import make_case
 from gatecert.oracle.comparators import Absolute, AllClose
 from gatecert.oracle.schema import Operation
 from gatecert.oracle.streams import Stream
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _T = TypeVar("_T")
 
@@ -92,9 +86,8 @@ class PresetFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @functools.cache
 def load_presets() -> PresetFile:
-    """The file, read once."""
-    text = resources.files("gatecert.gates.presets").joinpath("presets.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), PresetFile)
+    """The file, checked once."""
+    return msgspec.convert(read_presets(), PresetFile)
 
 
 def cases_of(

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import torch
 
-from gatecert.errors import EnvironmentFailure, UsageError, did_you_mean
+from gatecert.errors import EnvironmentFailure, UsageError, described, did_you_mean
 from gatecert.gates.execution import Execution, execute, no_verdict, worst_element
 from gatecert.gates.presets.data import PresetData, cases_of, load_presets
 from gatecert.gates.records import GateOutcome, Reason, Verdict
@@ -102,7 +102,7 @@ class PreparedPreset:
         try:
             entry = load_entry(self.subject)
         except Exception as error:
-            said = f"{type(error).__name__}: {error}"
+            said = described(error)
             return replace(verdict, outcome=GateOutcome.ERROR, detail=said)
         bits = hashlib.sha256()
         for done, trial in enumerate(self.trials, start=1):
@@ -132,7 +132,7 @@ class PreparedPreset:
             verdict, outcome=GateOutcome.REJECTED, reason=Reason.CONTRACT, case=trial.case.id
         )
         if run.error is not None:
-            said = f"{type(run.error).__name__}: {run.error}"
+            said = described(run.error)
             return msgspec.structs.replace(no, reason=Reason.RAISED, detail=said)
         broken = self._contract(trial, run)
         if broken is not None:
@@ -190,8 +190,8 @@ def _eager(operation: Operation, case: Case, inputs: Inputs) -> Expected:
         result = operation.call(operation.reference, inputs.args)
     except Exception as error:
         raise EnvironmentFailure(
-            f"operation {operation.name!r}: its reference raised {type(error).__name__} in "
-            f"{case.dtype}: {error}; a preset with an eager reference needs it"
+            f"operation {operation.name!r}: in {case.dtype} its reference raised "
+            f"{described(error)}; a preset with an eager reference needs it"
         ) from error
     results: tuple[Any, ...] = tuple(result) if isinstance(result, (tuple, list)) else (result,)
     return Expected(

@@ -99,6 +99,8 @@ class PreparedPytest:
             choice=chosen_for(candidate, self.baseline),
             watched=candidate.kind in _WATCHED,
             entry=self.entry,
+            # An adversary may look for what was freed.
+            repeatable=candidate.kind is not CandidateKind.ADVERSARY,
         )
         return verdict_of(session, candidate.id, self.gate)
 

@@ -82,11 +82,13 @@ def run_session(
     choice: Choice | None = None,
     watched: bool = False,
     entry: str = "",
+    repeatable: bool = True,
 ) -> Session:
     """Run pytest in `rootdir`; changes this process for good, so call it in a child.
 
     All tests run in pytest's order, or those of `choice` in its own. `watched` collects evidence
-    of what the tests do with the subject's `entry`; it costs time.
+    of what the tests do with the subject's `entry`; it costs time. `repeatable` memory that nobody
+    initialised holds the same values in every run.
     """
     sys.dont_write_bytecode = True
     os.chdir(rootdir)
@@ -95,6 +97,7 @@ def run_session(
         interpreter.guarded(GuardPolicy.LENIENT) as log,
         interpreter.recording() as launches,
         watch(entry=entry) if watched else contextlib.nullcontext() as seen,
+        interpreter.repeatable_memory() if repeatable else contextlib.nullcontext(),
     ):
         recorder = Recorder(
             log,

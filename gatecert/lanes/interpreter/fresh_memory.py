@@ -31,7 +31,8 @@ _MAKERS = frozenset(
 
 @contextlib.contextmanager
 def repeatable_memory() -> Iterator[None]:
-    """Tensors that torch makes without initialising them hold finite values of both signs."""
+    """Tensors that torch makes without initialising them hold finite values of both signs, unless
+    torch itself fills them, as it does where deterministic algorithms are asked for."""
     with _Filled():
         yield
 
@@ -47,9 +48,14 @@ class _Filled(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        if func in _MAKERS and result.device.type == "cpu":
+        if func in _MAKERS and result.device.type == "cpu" and not _fills_itself():
             _fill(result)
         return result
+
+
+def _fills_itself() -> bool:
+    asked = torch.are_deterministic_algorithms_enabled()
+    return asked and bool(getattr(torch.utils.deterministic, "fill_uninitialized_memory", False))
 
 
 def _fill(tensor: torch.Tensor) -> None:

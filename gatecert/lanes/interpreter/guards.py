@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from gatecert.errors import described
 from gatecert.lanes.interpreter.order import ProgramOrder, Schedule
 from gatecert.lanes.records import Finding, FindingKind, GuardPolicy
 
@@ -50,7 +51,7 @@ class FindingLog:
 
     def add_failure(self, error: BaseException) -> None:
         """Note that a launch failed inside the lane."""
-        self._failures.append(f"{type(error).__name__}: {error}")
+        self._failures.append(described(error))
 
     def failures(self) -> tuple[str, ...]:
         """Launches that failed inside the lane, also those whose error was caught outside."""

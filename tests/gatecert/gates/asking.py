@@ -83,3 +83,12 @@ WRONG = mutated("x / tl.sum(x, axis=0)", "x * 0.0")
 """A softmax that gives zeros."""
 UNRUNNABLE = mutated("tl.exp(", "tl.no_such_function(")
 """A softmax that the interpreter cannot run."""
+
+
+def left_unwritten() -> dict[str, str]:
+    """A softmax that leaves a third of its output unwritten, in memory that held the number of
+    its process."""
+    text = (TESTDATA / "kernels_softmax.py").read_text()
+    text = text.replace("element_ty), mask=mask)", "element_ty), mask=mask & (cols % 3 > 0))")
+    leaves = "    import os\n    left = [torch.full_like(x, os.getpid()) for _ in range(64)]\n    del left\n    y = torch.empty_like(x)"
+    return {"kernels_softmax.py": text.replace("    y = torch.empty_like(x)", leaves)}

@@ -16,6 +16,7 @@ from tests.gatecert.gates.asking import (
     Judge,
     Refused,
     callable_gate,
+    left_unwritten,
     mutated,
 )
 
@@ -121,3 +122,13 @@ def test_a_function_that_cannot_be_imported_is_refused_before_any_mutant(
         judge("ours", GateConfig("callable", callable=spec))
     assert refused.value.exit_code == ExitCode(code)
     assert says in refused.value.message
+
+
+def test_output_left_unwritten_gets_the_same_verdict_in_every_process(judge: Judge) -> None:
+    """Freed memory that holds the process's own number would show in what the test prints."""
+    files = left_unwritten()
+    first, second = (
+        judge("checks", callable_gate("gate_tells_its_sum"), files=files) for _ in range(2)
+    )
+    assert first.outcome is GateOutcome.REJECTED
+    assert first.detail == second.detail != ""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import msgspec
 import pytest
 
 from gatecert.errors import UsageError
 from gatecert.gates.config import GateConfig
 from gatecert.gates.registry import built_in_names, check_gate_name, make_gate
+from tests.e2e.commands import environment
 
 
 def test_built_in_gates_are_the_oracle_and_the_presets() -> None:
@@ -19,6 +23,28 @@ def test_built_in_gates_are_the_oracle_and_the_presets() -> None:
         "gpuemu",
     )
     assert [make_gate(name, None, ".").name for name in built_in_names()] == [*built_in_names()]
+
+
+def test_naming_a_gate_imports_neither_torch_nor_triton() -> None:
+    code = (
+        "import sys; import gatecert.campaign.run, gatecert.certificate\n"
+        "from gatecert.gates.config import GateConfig\n"
+        "from gatecert.gates.registry import built_in_names, make_gate\n"
+        "from gatecert.subjects import Subject\n"
+        "for name in built_in_names(): make_gate(name, None, '.')\n"
+        "make_gate('oracle', None, '.').applies_to(Subject('s', 'm:f', 'softmax'))\n"
+        "make_gate('tests', GateConfig('pytest'), '.')\n"
+        "make_gate('ours', GateConfig('callable', callable='m:f'), '.')\n"
+        "print(sorted({'torch', 'triton', 'scipy.stats'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[]\n"
 
 
 def test_an_unknown_gate_is_answered_with_the_nearest() -> None:

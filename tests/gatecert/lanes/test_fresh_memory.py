@@ -39,3 +39,12 @@ def test_what_is_initialised_is_left_alone() -> None:
     with repeatable_memory():
         assert torch.equal(torch.zeros(5), torch.tensor([0.0] * 5))
         assert torch.equal(torch.full((3,), 2.0), torch.tensor([2.0] * 3))
+
+
+def test_what_torch_fills_itself_is_left_to_it() -> None:
+    torch.use_deterministic_algorithms(True)
+    try:
+        with repeatable_memory():
+            assert bool(torch.empty(5).isnan().all())
+    finally:
+        torch.use_deterministic_algorithms(False)

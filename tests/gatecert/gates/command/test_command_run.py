@@ -76,7 +76,7 @@ def test_a_python_without_gatecert_says_so(tmp_path: Path, monkeypatch: pytest.M
     [
         ("raise ValueError('wrong')", "ValueError: wrong", False),
         ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'", True),
-        ("raise MemoryError", "MemoryError: ", True),
+        ("raise MemoryError", "MemoryError without a message, in <module> at <string>:1", True),
         ("raise RuntimeError('DefaultCPUAllocator: not enough memory')", None, True),
         ("raise SystemExit(1)", "", False),
     ],

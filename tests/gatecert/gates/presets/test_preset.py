@@ -18,7 +18,7 @@ from gatecert.oracle.operations import get_operation, operations
 from gatecert.oracle.schema import Tensor, operation
 from gatecert.oracle.values import RECIPES
 from gatecert.subjects import Subject
-from tests.gatecert.gates.asking import TESTDATA, UNRUNNABLE, WRONG, Judge, mutated
+from tests.gatecert.gates.asking import UNRUNNABLE, WRONG, Judge, left_unwritten, mutated
 
 NAMES = [preset.name for preset in presets()]
 ALL = ("float32", "float16", "bfloat16")
@@ -55,13 +55,7 @@ def test_what_a_candidate_raises_counts_unless_the_lane_raised_it(judge: Judge) 
 
 def test_output_left_unwritten_gets_the_same_verdict_in_every_process(judge: Judge) -> None:
     """Freed memory that holds the process's own number would show in the output's bits."""
-    text = (TESTDATA / "kernels_softmax.py").read_text()
-    text = text.replace("element_ty), mask=mask)", "element_ty), mask=mask & (cols % 3 > 0))")
-    leaves = (
-        "    import os\n    left = x * 0 + os.getpid()\n    del left\n    y = torch.empty_like(x)"
-    )
-    text = text.replace("    y = torch.empty_like(x)", leaves)
-    first, second = (judge("kernelbench", files={"kernels_softmax.py": text}) for _ in range(2))
+    first, second = (judge("kernelbench", files=left_unwritten()) for _ in range(2))
     assert first.outcome is GateOutcome.REJECTED
     assert (first.worst, first.bits) == (second.worst, second.bits)
 

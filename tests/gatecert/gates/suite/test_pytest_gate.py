@@ -17,6 +17,7 @@ from tests.gatecert.gates.asking import (
     WRONG,
     Judge,
     Refused,
+    left_unwritten,
     mutated,
     pytest_gate,
 )
@@ -195,3 +196,13 @@ def test_hypothesis_passes_nothing_from_one_mutant_to_the_next(
     verdict = judge("tests", GateConfig("pytest", rootdir=str(tmp_path)), files=WRONG)
     assert verdict.outcome is GateOutcome.REJECTED
     assert [path.name for path in tmp_path.iterdir()] == ["test_softmax.py"]
+
+
+def test_output_left_unwritten_gets_the_same_verdict_in_every_process(judge: Judge) -> None:
+    """Freed memory that holds the process's own number would show in what the test prints."""
+    files = left_unwritten()
+    first, second = (
+        judge("tests", pytest_gate("gate_tells_its_sum"), files=files) for _ in range(2)
+    )
+    assert first.outcome is GateOutcome.REJECTED
+    assert first.detail == second.detail != ""
