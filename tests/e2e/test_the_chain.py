@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,13 @@ TESTDATA = ROOT / "tests" / "testdata"
 def softmax_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """One whole run on one subject, shared by the claims that only read it."""
     return corpus_run(tmp_path_factory.mktemp("softmax"), quick=False)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A warm server; each request is answered by a fork of its own."""
+    with Server() as server:
+        yield server
 
 
 def test_with_the_overlay_switched_off_every_mutant_survives(tmp_path: Path) -> None:
@@ -57,7 +65,9 @@ def test_an_always_zero_kernel_is_killed_by_every_gate(tmp_path: Path) -> None:
     ],
     ids=lambda ref: ref.name,
 )
-def test_an_exception_raised_inside_the_interpreter_is_never_a_kill(ref: GateRef) -> None:
+def test_an_exception_raised_inside_the_interpreter_is_never_a_kill(
+    server: Server, ref: GateRef
+) -> None:
     path = TESTDATA / "kernels_softmax.py"
     text = path.read_text().replace("x = tl.exp(", "x = tl.no_such_function(")
     assert "no_such_function" in text
@@ -66,8 +76,7 @@ def test_an_exception_raised_inside_the_interpreter_is_never_a_kill(ref: GateRef
         "softmax", "kernels_softmax:softmax", "softmax", import_paths=(str(TESTDATA),)
     )
     request = ShardRequest(subject, (ref,), (Task(broken, ref.name),), quick=True)
-    with Server() as server:
-        (judged,) = [event for event in server.ask(request) if isinstance(event, Judged)]
+    (judged,) = [event for event in server.ask(request) if isinstance(event, Judged)]
     assert judged.verdict.outcome is GateOutcome.ERROR
     assert "no_such_function" in judged.verdict.detail
 

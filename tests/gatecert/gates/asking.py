@@ -90,5 +90,10 @@ def left_unwritten() -> dict[str, str]:
     its process."""
     text = (TESTDATA / "kernels_softmax.py").read_text()
     text = text.replace("element_ty), mask=mask)", "element_ty), mask=mask & (cols % 3 > 0))")
-    leaves = "    import os\n    left = [torch.full_like(x, os.getpid()) for _ in range(64)]\n    del left\n    y = torch.empty_like(x)"
+    leaves = (
+        "    import os\n"
+        "    left = [torch.full_like(x, os.getpid()) for _ in range(64)]\n"
+        "    del left\n"
+        "    y = torch.empty_like(x)"
+    )
     return {"kernels_softmax.py": text.replace("    y = torch.empty_like(x)", leaves)}
