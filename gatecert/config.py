@@ -9,7 +9,7 @@ import difflib
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -99,6 +99,12 @@ class Config(msgspec.Struct, frozen=True):
 
 
 _UNKNOWN = re.compile(r"unknown field `(?P<key>[^`]+)`(?: - at `(?P<path>[^`]+)`)?")
+_WRONG_VALUE = re.compile(r"Invalid enum value '(?P<value>[^']*)' - at `\$\.(?P<path>[^`]+)`")
+_VALUES: dict[tuple[str, str], tuple[str, ...]] = {
+    ("gate", name): get_args(hint)
+    for name, hint in get_type_hints(GateConfig).items()
+    if get_origin(hint) is Literal
+}
 _TABLES: dict[str, type[msgspec.Struct]] = {
     "$.subject": SubjectTable,
     "$.gate": GateConfig,
@@ -114,6 +120,15 @@ def find_config(start: Path) -> Path | None:
     if pyproject.is_file() and "gatecert" in _read_toml(pyproject).get("tool", {}):
         return pyproject
     return None
+
+
+def find_config_above(start: Path) -> Path | None:
+    """`find_config` in the folder, else in those above it up to the top of its repository; of
+    what lies in no repository, the folder alone."""
+    folders = (start, *start.parents)
+    top = next((folder for folder in folders if (folder / ".git").exists()), start)
+    inside = folders[: folders.index(top) + 1]
+    return next((found for folder in inside if (found := find_config(folder))), None)
 
 
 def load_config(path: Path) -> Config:
@@ -234,6 +249,12 @@ def _named(message: str, table: dict[str, Any]) -> str:
 
 
 def _explain(path: Path, message: str) -> str:
+    wrong = _WRONG_VALUE.search(message)
+    if wrong is not None:
+        section, _, key = wrong["path"].partition(".")
+        values = _VALUES.get((section, key.rpartition(".")[2]), ())
+        hint = did_you_mean(wrong["value"], values, otherwise="it is one of")
+        return f"{path}: unknown value {wrong['value']!r} at {wrong['path']}; {hint}"
     found = _UNKNOWN.search(message)
     if found is None:
         return f"{path}: {message.replace('$.', '').replace(' - at ', ' at ')}"

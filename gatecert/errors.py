@@ -40,6 +40,7 @@ class ExitCode(enum.IntEnum):
     """gatecert contradicts itself: please report it."""
 
 
+_MOST_MEANT = 3
 INTERRUPTED = 130
 """128 + SIGINT, as shells have it: no result, so not in `ExitCode`."""
 
@@ -99,10 +100,14 @@ def described(error: BaseException) -> str:
 def did_you_mean(
     name: str, known: Iterable[str], *, cutoff: float = 0.6, otherwise: str = "there are"
 ) -> str:
-    """`did you mean 'x'?` where a known name is near, else all of them: `there are x, y`."""
+    """`did you mean 'x'?` of the known names that begin so, else of the nearest; where none is
+    near, all of them: `there are x, y`."""
     known = tuple(known)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
-    return f"did you mean {near[0]!r}?" if near else f"{otherwise} {', '.join(known)}"
+    longer = [one for one in known if name and one.startswith(name)]
+    near = longer[:_MOST_MEANT] or difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
+    if not near:
+        return f"{otherwise} {', '.join(known)}"
+    return f"did you mean {' or '.join(map(repr, near))}?"
 
 
 def _place(frame: traceback.FrameSummary) -> str:

@@ -32,9 +32,13 @@ class GateHashes(msgspec.Struct, frozen=True):
     """What a gate of the team's own may read."""
 
     files: dict[str, str] = {}
-    """The files that its table names, test files and conftest.py first of all."""
+    """The files that its table names, test files and conftest.py first of all, and those that it
+    imported or opened on the original."""
     tree_sha256: str = ""
     """One hash over every other file of the project that is no prose, log or cache."""
+    variables: dict[str, str] = {}
+    """Environment variables that it asked for on the original, with the hash of their value; ""
+    where one was not set."""
 
 
 class Provenance(msgspec.Struct, frozen=True):

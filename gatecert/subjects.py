@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from gatecert.errors import EnvironmentFailure, UsageError
+from gatecert.errors import EnvironmentFailure, GatecertError, UsageError
 from gatecert.profiles import Profile
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -76,6 +76,8 @@ def load_attribute(spec: str, what: str) -> Any:
             f"{what} {spec!r}: no module named {error.name!r}; install it, or add its folder to "
             "import_paths in gatecert.toml"
         ) from error
+    except GatecertError:  # a schema that does not fit, for instance, says so itself
+        raise
     except Exception as error:
         raise EnvironmentFailure(
             f"{what} {spec!r}: importing {module_name} raised {type(error).__name__}: {error}"

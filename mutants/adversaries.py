@@ -20,7 +20,7 @@ from gatecert.mutants.adversary_values import SUBSTITUTES
 from gatecert.mutants.entry_calls import showing_calls
 from gatecert.mutants.plant import unified_diff
 from gatecert.mutants.records import Candidate, CandidateKind
-from gatecert.mutants.torch_operators import function_of, is_operator, substitute
+from gatecert.mutants.torch_operators import is_operator, substitute
 
 ADVERSARIES: Mapping[str, str] = {
     "does_nothing": "launches no kernel: outputs are whatever memory held",
@@ -93,7 +93,7 @@ def install(namespace: dict[str, Any], qualname: str, name: str) -> None:
     except (KeyError, AttributeError):
         raise InternalError(f"the entry's module has no {qualname!r}") from None
     if is_operator(original):
-        substitute(original, wrap(name, function_of(original)))
+        substitute(original, lambda function: wrap(name, function))
         return
     adversary = wrap(name, original)
     if owner is None:

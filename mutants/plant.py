@@ -121,6 +121,12 @@ def unified_diff(module: str, before: str, after: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def headed(diff: str, name: str) -> str:
+    """The diff with another file's name in its head."""
+    _, _, rest = diff.partition("\n@@")
+    return f"--- a/{name}\n+++ b/{name}\n@@{rest}" if rest else diff
+
+
 def _sites(operator: Operator, syntax: KernelSyntax | LauncherSyntax) -> list[Site]:
     found: Iterable[Site] = ()
     try:

@@ -172,6 +172,9 @@ class CodeVerdict(str, enum.Enum):
     """It imports or compiles for no signature of the domain on which its code could differ."""
     EQUIVALENT = "equivalent"
     """Its compiled code is the original's for every signature of the domain."""
+    SAME_ON_LAUNCHES = "same_on_launches"
+    """Its compiled code is the original's on all that the gate launches, and no operation declares
+    a domain: elsewhere it may differ, so that nothing is proven and it is judged like any other."""
     DUPLICATE = "duplicate"
     """Its compiled code is another mutant's for every signature of the domain."""
     HOST = "host"

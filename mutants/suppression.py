@@ -2,6 +2,7 @@
 
     x = tl.load(p, mask=m, other=0.0)  # gatecert: ignore[wrong-pad-value] the pad is never used
 
+(or `[wrong-pad-value.undefined]`, one variant of it)
 covers the statement it stands in, or the next one where it has a line of its own; above a `def`
 or its decorators, the whole function. An entry of the ignore file names mutants by id or glob.
 """
@@ -37,8 +38,8 @@ _LAYOUT = frozenset({tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.END
 
 
 class Comment(msgspec.Struct, frozen=True):
-    """One operator named by one comment. It covers lines `first` to `last` of its file; `last` is
-    0 where no statement follows it."""
+    """One operator, or `operator.variant`, named by one comment. It covers lines `first` to `last`
+    of its file; `last` is 0 where no statement follows it."""
 
     path: str
     line: int
@@ -148,7 +149,7 @@ def idle_rules(
     lines = []
     for comment in dict.fromkeys(comments):
         where = f"{PurePath(comment.path).name}:{comment.line}"
-        if comment.operator not in operators:
+        if comment.operator.partition(".")[0] not in operators:
             lines.append(
                 f"{where}: ignore[{comment.operator}]: no such operator"
                 f"{_nearest(comment.operator, operators)}"
@@ -164,9 +165,14 @@ def idle_rules(
     return lines
 
 
-def ignore_comment(operator: str) -> str:
-    """The comment to paste, with a place for the reason."""
-    return f"# gatecert: ignore[{operator}] REASON"
+def ignore_comment(mutant_id: str) -> str:
+    """The comment to paste, with a place for the reason; other variants stay as they are."""
+    return f"# gatecert: ignore[{mutant_id.split('/')[-2]}] REASON"
+
+
+def names_mutant(pattern: str, mutant_id: str) -> bool:
+    """Is it that id, or a glob (`*` also crosses `/`) that it matches?"""
+    return pattern == mutant_id or fnmatch.fnmatchcase(mutant_id, pattern)
 
 
 class _Statement(msgspec.Struct, frozen=True):
@@ -218,14 +224,15 @@ def _rules_for(
 
 
 def _comment_covers(comment: Comment, mutant: Mutant, texts: Mapping[str, str]) -> bool:
-    if comment.path != mutant.path or comment.operator not in (mutant.operator, *mutant.also):
+    names = (mutant.operator, f"{mutant.operator}.{mutant.variant}", *mutant.also)
+    if comment.path != mutant.path or comment.operator not in names:
         return False
     touched = touched_lines(mutant, texts[mutant.path])
     return any(comment.first <= line <= comment.last for line in touched)
 
 
 def _entry_covers(entry: Entry, mutant: Mutant) -> bool:
-    return entry.mutant == mutant.id or fnmatch.fnmatchcase(mutant.id, entry.mutant)
+    return names_mutant(entry.mutant, mutant.id)
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

@@ -29,11 +29,17 @@ def decorated(operator: Any) -> Any:
     return held[0] if len(held) == 1 else function
 
 
-def substitute(operator: Any, function: Callable[..., Any]) -> None:
-    """Let the operator run another function on every device, by whatever name it is called.
+def substitute(operator: Any, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Let the operator run on each device what `make` makes of that device's own function, by
+    whatever name it is called."""
+    for device, function in list(operator._backend_fns.items()):
+        operator.register_kernel(device)(_as_torch_allows(operator, make(function)))
 
-    Torch forbids that an operator returns an argument: a copy takes its place.
-    """
+
+def _as_torch_allows(operator: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """An operator may return an argument only where it is declared to: elsewhere a copy."""
+    if getattr(operator, "_is_inplace", False) or getattr(operator, "_is_out", False):
+        return function
     from torch import Tensor
     from torch.utils._pytree import tree_map_only
 
@@ -42,5 +48,4 @@ def substitute(operator: Any, function: Callable[..., Any]) -> None:
         result = function(*args, **kwargs)
         return tree_map_only(Tensor, lambda t: t.clone() if id(t) in given else t, result)
 
-    for device in list(operator._backend_fns):
-        operator.register_kernel(device)(run)
+    return run

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Iterable
+
 from gatecert.campaign.records import Status
+from gatecert.certificate.known import ON_IT
 from gatecert.certificate.records import Result, SurvivalReason, Survivor
 from gatecert.gates.records import Reason, Worst
 from gatecert.mutants.suppression import ignore_comment
@@ -17,14 +21,25 @@ _MEANS = {
 """What a status says of a mutant, where its name does not."""
 
 
-def survivor_lines(survivor: Survivor) -> list[str]:
-    """What is known of a survivor, without its diff."""
+def shared_facts(survivors: Iterable[Survivor]) -> list[str]:
+    """What is recorded of the original and stands on several cards: to be told once, above them."""
+    found = Counter(fact for survivor in survivors for fact in survivor.known)
+    return [fact for fact, cards in found.items() if cards > 1 and not fact.startswith(ON_IT)]
+
+
+def fact_lines(facts: Iterable[str]) -> list[str]:
+    """Facts as a card has them."""
+    return [f"  known:   {fact}" for fact in facts]
+
+
+def survivor_lines(survivor: Survivor, told: Collection[str] = ()) -> list[str]:
+    """What is known of a survivor, without its diff and without facts that are told above."""
     lines = [
         survivor.id,
         f"  planted: {survivor.detail}",
         f"  reason:  {survivor.reason.value}",
     ]
-    lines += [f"  known:   {fact}" for fact in survivor.known]
+    lines += fact_lines(fact for fact in survivor.known if fact not in told)
     # Of equal bits the error is what the original has too: its own rounding.
     own = survivor.reason is SurvivalReason.UNINFECTED
     whose = ", the original's own rounding: the outputs are equal, bit for bit" if own else ""
@@ -40,7 +55,7 @@ def survivor_lines(survivor: Survivor) -> list[str]:
         lines.append(f"  reveal:  {', '.join(tag.value for tag in survivor.reveal)}")
     if survivor.path:
         place = f"{survivor.path}:{survivor.line}"
-        lines.append(f"  ignore:  with {ignore_comment(survivor.operator)} at {place}")
+        lines.append(f"  ignore:  with {ignore_comment(survivor.id)} at {place}")
     return lines
 
 
@@ -56,6 +71,8 @@ def result_line(gate: str, result: Result) -> str:
     else:
         parts = [", ".join(filter(None, [said, f"on {result.case}" if result.case else ""]))]
     status = result.status.value.replace("_", " ")
+    if result.unreported:
+        status += ", by what a guard saw"
     return ": ".join(filter(None, [gate, status, "; ".join(filter(None, parts))]))
 
 

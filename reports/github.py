@@ -99,7 +99,7 @@ def _summary(certificate: Certificate, held: Held | None) -> Iterator[str]:
     yield ""
     table = tables.gate_table(certificate)
     yield tabulate(table.rows, headers=table.columns, tablefmt="github", disable_numparse=True)
-    yield ""
+    yield f"\n{table.note}\n" if table.note else ""
     for rejection in certificate.controls.rejections[:_MOST_SURVIVORS]:
         said = f"{rejection.outcome} {rejection.detail} {rejection.case}"
         yield f"- correct code: `{rejection.id}`: {' '.join(said.split())}"
@@ -116,8 +116,11 @@ def _survivors(certificate: Certificate, held: Held | None) -> Iterator[str]:
         survivors.sort(key=lambda survivor: survivor.id not in news)
     yield f"### Survivors ({len(survivors)})"
     yield ""
+    told = cards.shared_facts(survivors[:_MOST_SURVIVORS])
+    yield from (f"- {line.strip()}" for line in cards.fact_lines(told))
+    yield ""
     for survivor in survivors[:_MOST_SURVIVORS]:
-        name, *rest = cards.survivor_lines(survivor)
+        name, *rest = cards.survivor_lines(survivor, told)
         yield f"<details><summary><code>{name}</code></summary>\n"
         yield from (f"- {line.strip()}" for line in rest)
         yield f"\n````diff\n{survivor.diff.rstrip()}\n````\n</details>\n"

@@ -1,8 +1,8 @@
 """The certificate as JUnit XML: a suite per subject, a case per mutant.
 
 Passed means killed, and nothing else does: a survivor is a failure, a mutant without a verdict
-that counts an error, and one that nobody ran, or could, is skipped. A rejected control and an
-accepted adversary are failures too.
+that counts an error, and one that nobody ran, or could, is skipped, as is one that touched memory
+out of bounds while the gate passed. A rejected control and an accepted adversary are failures too.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ def _mutant(name: str, result: Result, survivor: Survivor | None, unseen: str) -
     if status is Status.SURVIVED:
         why = "" if survivor is None else f"{survivor.detail} ({survivor.reason.value})"
         return _case(name, "failure", status.value, f"survived: {why}", _card(survivor))
+    if result.unreported:
+        return _case(name, "skipped", status.value, said)
     if status in _ERRORS:
         return _case(name, "error", status.value, f"{status.value}: {said}")
     if status is not Status.KILLED:

@@ -8,6 +8,7 @@ from tabulate import tabulate
 
 from gatecert.certificate.records import Certificate, GateScore
 from gatecert.reports import cards, tables
+from gatecert.reports.notes import notes
 from gatecert.reports.tables import Table
 
 
@@ -46,7 +47,7 @@ def _lines(certificate: Certificate) -> Iterator[str]:
         yield from _weaknesses(score, subject=len(certificate.subjects) > 1)
     for score in tables.gates_of(certificate):
         yield from _survivors(score)
-    for title, lines in tables.notes(certificate):
+    for title, lines in notes(certificate):
         yield f"## {title} ({len(lines)})"
         yield ""
         yield from (f"- {line}" for line in lines)
@@ -70,8 +71,11 @@ def _weaknesses(score: GateScore, *, subject: bool) -> Iterator[str]:
 def _survivors(score: GateScore) -> Iterator[str]:
     yield f"## Survivors of `{score.gate}` ({len(score.survivors)})"
     yield ""
+    told = cards.shared_facts(score.survivors)
+    yield from (f"- {line.strip()}" for line in cards.fact_lines(told))
+    yield ""
     for survivor in score.survivors:
-        name, *rest = cards.survivor_lines(survivor)
+        name, *rest = cards.survivor_lines(survivor, told)
         yield f"### `{name}`"
         yield ""
         yield from (f"- {line.strip()}" for line in rest)
@@ -85,4 +89,5 @@ def _table(table: Table) -> Iterator[str]:
         yield f"## {table.title}"
         yield ""
         yield tabulate(table.rows, headers=table.columns, tablefmt="github", disable_numparse=True)
-        yield f"\n{table.note}\n" if table.note else ""
+        note = table.note.replace("\n", "  \n")  # Two blanks are markdown's line break.
+        yield f"\n{note}\n" if note else ""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from gatecert.campaign.records import PROCESSES, SHARDS, STAGES, Status
+from gatecert.certificate.doubts import proves_nothing, rejected_originals
 from gatecert.certificate.records import Certificate, Counts, GateScore, Group
 from gatecert.gates.wiring.weaknesses import NamedWeakness
 from gatecert.statistics import Rate
@@ -31,7 +32,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
-    """A line to stand below it."""
+    """Lines to stand below it."""
 
 
 def gates_of(certificate: Certificate) -> tuple[GateScore, ...]:
@@ -51,7 +52,7 @@ def gate_table(certificate: Certificate) -> Table:
     """One row per gate: correct code, code no gate may accept, mutants."""
     whole = not certificate.selection.only
     rows = tuple(
-        (score.gate, *(_of_correct_code(score) if whole else ()), *_of_mutants(score))
+        (_marked(score), *(_of_correct_code(score) if whole else ()), *_of_mutants(score))
         for score in gates_of(certificate)
     )
     columns = (
@@ -61,20 +62,22 @@ def gate_table(certificate: Certificate) -> Table:
         "with crashes, timeouts",
         "mean over classes",
     )
-    return Table("Gates", columns, rows)
+    return Table("Gates", columns, rows, _footnotes(certificate))
 
 
 def _of_correct_code(score: GateScore) -> tuple[str, ...]:
     controls, adversaries = score.controls, score.adversaries
     return (
         f"{controls.rejected} of {controls.runs}",
-        str(controls.distinct),
+        "-" if controls.distinct is None else str(controls.distinct),
         percent(controls.rejected_kernels.high),
         f"{adversaries.accepted} of {adversaries.total}",
     )
 
 
 def _of_mutants(score: GateScore) -> tuple[str, ...]:
+    if proves_nothing(score):
+        return ("-", "-", "-")
     return (
         interval(score.kill_rate),
         percent(score.detection_rate.value),
@@ -86,17 +89,19 @@ def status_table(certificate: Certificate) -> Table:
     """One row per gate: mutants by status."""
     fields = Counts.__struct_fields__
     rows = tuple(
-        (score.gate, *(str(getattr(score.mutants, field)) for field in fields))
+        (_marked(score), *(str(getattr(score.mutants, field)) for field in fields))
         for score in gates_of(certificate)
     )
-    return Table("Mutants", ("gate", *(field.replace("_", " ") for field in fields)), rows)
+    columns = ("gate", *(field.replace("_", " ") for field in fields))
+    return Table("Mutants", columns, rows, _footnotes(certificate))
 
 
 def class_table(certificate: Certificate) -> Table:
     """Kill rates by bug class, gates side by side, and how the numbers add up."""
     table = _side_by_side(certificate, "bug class", lambda score: score.by_class)
     left_out = ", ".join(map(_in_words, _LEFT_OUT))
-    return replace(table, note=f"mutants = left out ({left_out}) + scored + those named after")
+    sum_of = f"mutants = left out ({left_out}) + scored + those named after"
+    return replace(table, note="\n".join(filter(None, [sum_of, table.note])))
 
 
 def operator_table(certificate: Certificate) -> Table:
@@ -106,7 +111,7 @@ def operator_table(certificate: Certificate) -> Table:
 
 def subject_table(certificate: Certificate) -> Table:
     """Kill rates by subject, gates side by side."""
-    return _side_by_side(certificate, "subject", lambda score: score.by_subject)
+    return _side_by_side(certificate, "subject", lambda score: score.by_subject, by_subject=True)
 
 
 def ladder_table(certificate: Certificate) -> Table:
@@ -120,24 +125,47 @@ def _side_by_side(
     groups: Callable[[GateScore], Mapping[str, Group]],
     *,
     total: bool = True,
+    by_subject: bool = False,
 ) -> Table:
     scores = gates_of(certificate)
     by_gate = [groups(score) for score in scores]
-    rows = [_row(name, [found[name].mutants for found in by_gate]) for name in by_gate[0]]
+    nothing = [proves_nothing(score) for score in scores]
+    rows = []
+    for name in by_gate[0]:
+        idle = [proves_nothing(score, name) for score in scores] if by_subject else nothing
+        rows.append(_row(name, [found[name].mutants for found in by_gate], idle))
     if total:
-        rows.append(_row("all", [score.mutants for score in scores]))
+        rows.append(_row("all", [score.mutants for score in scores], nothing))
     title = f"Killed of scored, by {what}" if total else "Detection ladder, in no kill rate"
-    columns = (what, "mutants", "left out", *(score.gate for score in scores))
-    return Table(title, columns, tuple(rows))
+    columns = (what, "mutants", "left out", *map(_marked, scores))
+    return Table(title, columns, tuple(rows), _footnotes(certificate))
 
 
-def _row(name: str, by_gate: Sequence[Counts]) -> tuple[str, ...]:
-    """A group's mutants, how many of them no gate is scored on, and the others by gate."""
+def _row(name: str, by_gate: Sequence[Counts], nothing: Sequence[bool]) -> tuple[str, ...]:
+    """A group's mutants, how many of them no gate is scored on, and the others by gate; `-` where
+    a gate's kills prove nothing."""
     left_out = {
         status: min(getattr(counts, status.value) for counts in by_gate) for status in _LEFT_OUT
     }
-    shares = (share(counts, left_out) for counts in by_gate)
+    shares = (
+        "-" if idle else share(counts, left_out)
+        for counts, idle in zip(by_gate, nothing, strict=True)
+    )
     return (name, str(by_gate[0].total), str(sum(left_out.values())), *shares)
+
+
+def _marked(score: GateScore) -> str:
+    """The gate's name, with a mark where a footnote says that kills of it prove nothing."""
+    return f"{score.gate}*" if rejected_originals(score) else score.gate
+
+
+def _footnotes(certificate: Certificate) -> str:
+    return "\n".join(
+        f"{_marked(score)} rejects the original of {', '.join(rejected)}: "
+        "its kills there prove nothing"
+        for score in gates_of(certificate)
+        if (rejected := rejected_originals(score))
+    )
 
 
 def timing_lines(spent: Mapping[str, float]) -> list[str]:
@@ -190,69 +218,6 @@ def weakness_lines(weakness: NamedWeakness, *, subject: bool) -> list[str]:
 def weaknesses_title(score: GateScore) -> str:
     """The heading over what a gate cannot see."""
     return f"What {score.gate} cannot see, from evidence ({len(score.weaknesses)})"
-
-
-def notes(certificate: Certificate) -> Iterable[tuple[str, tuple[str, ...]]]:
-    """Headed lists of what a reader must know besides the figures; empty ones are left out."""
-    rejections = tuple(
-        f"{score.gate}: {r.id}: {r.outcome} {r.reason.value} {r.detail} {r.case}".rstrip()
-        for score in gates_of(certificate)
-        for r in score.controls.rejections
-    )
-    accepted = tuple(
-        f"{score.gate}: {name}{_because(score, name)}"
-        for score in gates_of(certificate)
-        for name in score.adversaries.accepted_ids
-    )
-    unanswered = tuple(
-        f"{name}: {result.status.value}: {result.detail}"
-        for name, by_gate in certificate.results.items()
-        if (result := by_gate[certificate.gate]).status in (Status.CRASHED, Status.TIMEOUT)
-    )
-    found = (
-        ("gatecert contradicts itself; please report this", certificate.contradictions),
-        ("Controls rejected or without a verdict", rejections),
-        ("Adversaries accepted", accepted),
-        (f"Crashed or timed out under {certificate.gate}", unanswered),
-        (
-            "Inconclusive: no verdict that counts",
-            tuple(f"{u.id}: {u.why}" for u in certificate.inconclusive),
-        ),
-        (
-            "Not observable on this lane",
-            tuple(f"{u.id}: {u.why}" for u in certificate.not_observable),
-        ),
-        ("Held against an earlier run", tuple(_against(certificate))),
-        (
-            "Not mutated",
-            tuple(f"{s.name}: {s.reason}" for s in certificate.skipped),
-        ),
-        (
-            "Ignored, with a reason",
-            tuple(f"{i.mutant}: {i.reason} ({i.path}:{i.line})" for i in certificate.ignored),
-        ),
-        ("Not tested", certificate.not_tested),
-    )
-    return tuple((title, lines) for title, lines in found if lines)
-
-
-def _against(certificate: Certificate) -> Iterator[str]:
-    against = certificate.against
-    if against is None:
-        return
-    versions = [f"{name} {a} -> {b}" for name, (a, b) in against.environment.items()]
-    what = ", ".join(versions) or "same versions"
-    yield f"{against.compared} answers on controls compared; {what}"
-    yield from (f"changed besides: {line}" for line in against.changed_sources)
-    for change in against.changes:
-        yield f"{change.gate}: {change.id}: {change.what} {change.before} -> {change.after}"
-    if not against.changes:
-        yield "no verdict and no bit of an output changed"
-
-
-def _because(score: GateScore, adversary: str) -> str:
-    why = score.adversaries.because.get(adversary, ())
-    return f" (by {', '.join(weakness.value for weakness in why)})" if why else ""
 
 
 def percent(value: float | None) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from rich.console import Console
 from rich.text import Text
 from tabulate import tabulate
 
 from gatecert.certificate.records import Certificate, GateScore, Survivor
 from gatecert.reports import cards, tables
+from gatecert.reports.notes import notes
 from gatecert.reports.tables import Table
 
 _MOST_SURVIVORS = 40
@@ -35,7 +38,7 @@ def print_report(certificate: Certificate, console: Console) -> None:
     for score in tables.gates_of(certificate):
         chosen = score.gate == certificate.gate
         _print_survivors(score, console, _MOST_SURVIVORS if chosen else _MOST_BESIDE)
-    for title, lines in tables.notes(certificate):
+    for title, lines in notes(certificate):
         _heading(console, f"{title} ({len(lines)})")
         for line in lines[:_MOST_LINES]:
             _print(console, f"  {line}")
@@ -60,13 +63,18 @@ def _headline(certificate: Certificate) -> str:
     observable = certificate.observable
     part = tables.selection_line(certificate)
     return (
-        f"{state}gate {certificate.gate} on {len(certificate.subjects)} subjects, lane "
+        f"{state}gate {certificate.gate} on {_subjects(certificate)}, lane "
         f"{certificate.lane}, seed {certificate.seed}{', quick' if certificate.quick else ''}; "
         f"gatecert {environment.gatecert}, torch {environment.torch}, "
         f"triton {environment.triton}\n"
         f"{observable.observable} of {observable.viable} viable mutants are observable here "
         f"({tables.percent(observable.share)})" + (f"\npart of a run: {part}" if part else "")
     )
+
+
+def _subjects(certificate: Certificate) -> str:
+    count = len(certificate.subjects)
+    return "1 subject" if count == 1 else f"{count} subjects"
 
 
 def _print_weaknesses(score: GateScore, console: Console, *, subject: bool) -> None:
@@ -86,15 +94,20 @@ def _print_survivors(score: GateScore, console: Console, most: int) -> None:
     _heading(console, f"Survivors of {score.gate} ({len(survivors)})")
     if not survivors:
         _print(console, "  none")
+    told = cards.shared_facts(survivors[:most])
+    for line in cards.fact_lines(told):
+        _print(console, line)
+    if told:
+        _print(console, "")
     for survivor in survivors[:most]:
-        print_survivor(survivor, console)
+        print_survivor(survivor, console, told)
     if len(survivors) > most:
         _print(console, f"... and {len(survivors) - most} more in the report")
 
 
-def print_survivor(survivor: Survivor, console: Console) -> None:
-    """What is known of a survivor, and its diff."""
-    for line in cards.survivor_lines(survivor):
+def print_survivor(survivor: Survivor, console: Console, told: Collection[str]) -> None:
+    """What is known of a survivor and was not told above, and its diff."""
+    for line in cards.survivor_lines(survivor, told):
         _print(console, line)
     print_diff(survivor.diff, console)
 

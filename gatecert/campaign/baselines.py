@@ -7,13 +7,15 @@ verdict's key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gatecert.campaign.plan import Plan, PlannedSubject
 from gatecert.campaign.progress import Progress
 from gatecert.campaign.shards import Work, request_of
 from gatecert.campaign.supervise import ServerPool, ask_shard, spread
+from gatecert.errors import ControlRejected, EnvironmentFailure, NothingScored
+from gatecert.gates.reads import GateReads
 from gatecert.gates.records import Verdict
 from gatecert.gates.suite.records import PytestBaseline
 from gatecert.mutants.records import CandidateKind
@@ -31,14 +33,15 @@ def with_baselines(
     progress: Progress,
     on_prepared: Callable[[Prepared], None],
     on_judged: Callable[[Verdict], None],
-) -> Work:
-    """The work with the baselines of its suites; what is in the store is taken from there.
+) -> tuple[Plan, Work]:
+    """The plan and the work with the baselines of its suites; what is in the store is taken from
+    there. A gate that cannot judge is left out of both where it only stands beside another.
 
     Raises:
-        ControlRejected: a command rejects the original.
-        EnvironmentFailure: a suite does not pass on it, or a gate does not always say the same.
+        ControlRejected: the certified gate is a command and rejects the original.
+        EnvironmentFailure: it is a suite that does not pass on it, or does not always say the same.
         NothingScored: it runs no test there.
-        UsageError: it cannot be started as it is configured.
+        UsageError: a gate cannot be started as it is configured.
     """
     teams = {ref.name for ref in plan.gates if ref.config is not None}
     originals = [
@@ -48,30 +51,55 @@ def with_baselines(
         if task.gate in teams and task.candidate.kind is CandidateKind.ORIGINAL
     ]
     if not originals:
-        return work
+        return plan, work
     progress.stage("gates on the original", len(originals))
 
-    def one(item: tuple[PlannedSubject, Task]) -> tuple[str, str, PytestBaseline | None]:
+    left_out: dict[str, str] = {}
+
+    def one(item: tuple[PlannedSubject, Task]) -> tuple[str, str, Sequence[Verdict]]:
         subject, task = item
         request = request_of(plan, subject, [task])
         key = verdict_key(request, task, marks[task.gate] + subject.sources_sha256)
         place = task.candidate.id, task.gate
-        said = ask_shard(
-            pool,
-            request,
-            record,
-            {place: key},
-            on_verdict=lambda _: progress.step(),
-            on_prepared=on_prepared,
-            on_judged=on_judged,
-        )
-        return subject.run.subject.name, task.gate, said[0].baseline if said else None
+        try:
+            said = ask_shard(
+                pool,
+                request,
+                record,
+                {place: key},
+                on_verdict=lambda _: progress.step(),
+                on_prepared=on_prepared,
+                on_judged=on_judged,
+            )
+        except (ControlRejected, EnvironmentFailure, NothingScored) as error:
+            if task.gate == plan.gates[0].name:
+                raise
+            left_out.setdefault(task.gate, str(error).partition("\n")[0])
+            said = ()
+        return subject.run.subject.name, task.gate, said
 
     found: dict[str, dict[str, PytestBaseline]] = {}
-    for name, gate, baseline in spread(pool, one, originals):
-        if baseline is not None:
-            found.setdefault(name, {})[gate] = baseline
+    reads: dict[str, dict[str, GateReads]] = {}
+    for name, gate, said in spread(pool, one, originals):
+        for verdict in said:
+            if verdict.baseline is not None:
+                found.setdefault(name, {})[gate] = verdict.baseline
+            if verdict.reads is not None:
+                reads.setdefault(name, {})[gate] = verdict.reads
+    for gate in left_out:
+        progress.say(f"gate {gate!r} is left out, which stands beside only: {left_out[gate]}")
+    work = [
+        (replace(subject, baselines=found.get(name, {}), reads=reads.get(name, {})), tasks)
+        for subject, tasks in _without(work, left_out)
+        for name in (subject.run.subject.name,)
+    ]
+    gates = tuple(ref for ref in plan.gates if ref.name not in left_out)
+    return replace(plan, gates=gates, left_out=left_out), work
+
+
+def _without(work: Work, gates: Iterable[str]) -> Work:
+    """The tasks of all other gates."""
+    left_out = frozenset(gates)
     return [
-        (replace(subject, baselines=found.get(subject.run.subject.name, {})), tasks)
-        for subject, tasks in work
+        (subject, [task for task in tasks if task.gate not in left_out]) for subject, tasks in work
     ]

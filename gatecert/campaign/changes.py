@@ -1,12 +1,16 @@
-"""Which lines of which files differ from a git revision: git is asked, and changes nothing."""
+"""Which lines of which files differ from a git revision: git is asked, and changes nothing.
+
+Git is asked for what a file held; the lines are compared here. A diff of git's own leaves out
+what attributes, the index or a submodule hide, and counts lines as git does, not as Python.
+"""
 
 from __future__ import annotations
 
+import difflib
 import os
-import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,18 +20,17 @@ Lines: TypeAlias = tuple[range, ...]
 """Line numbers of the file as it is now, counted from 1."""
 
 WHOLE: Lines = (range(1, sys.maxsize),)
-_HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 # What a person has configured for reading diffs must not change what is read from them here.
 _DIFF = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames")
-_BARE = ("--unified=0", "--inter-hunk-context=0")
 _PYTHON = ("--", "*.py")
 
 
 def changed_lines(revision: str, root: Path, paths: Iterable[str]) -> dict[str, Lines]:
     """Lines of `paths` changed since the commit where the current branch left `revision`.
 
-    The working tree counts, and so does a new file, wholly, unless git ignores it. Where lines
-    were only removed, the lines on either side count. Unchanged files are left out.
+    The working tree counts, and so does a new file, wholly. Where lines were only removed, the
+    lines on either side count. A submodule is compared with the commit that it was at. Unchanged
+    files are left out, and those of `beyond_git`.
 
     Raises:
         UsageError: `root` is in no git repository, or the revision is not there to compare with.
@@ -35,24 +38,60 @@ def changed_lines(revision: str, root: Path, paths: Iterable[str]) -> dict[str, 
     """
     top = _top(root)
     base = _base(revision, top)
-    status = _git(top, *_DIFF, "--name-status", "-z", base, *_PYTHON).split("\0")
-    before = _names_before(status)
-    untracked = set(
-        _git(top, "ls-files", "--others", "--exclude-standard", "-z", *_PYTHON).split("\0")
-    )
+    before = _names_before(_git(top, *_DIFF, "--name-status", "-z", base, *_PYTHON).split("\0"))
+    paths = list(paths)
+    beyond = set(beyond_git(root, paths))
     found: dict[str, Lines] = {}
     for path in paths:
-        name = _name_in(top, path)
-        if not name:
+        if path in beyond:
             continue
-        if name in untracked:
-            found[path] = WHOLE
-        elif name in before:
-            files = dict.fromkeys((f":(top,literal){before[name]}", f":(top,literal){name}"))
-            lines = _added(_git(top, *_DIFF, *_BARE, base, "--", *files))
-            if lines:
-                found[path] = lines
+        old = _text_before(top, base, before, Path(path).resolve())
+        new = Path(path).read_text(encoding="utf-8", errors="surrogateescape")
+        lines = WHOLE if old is None else differing_lines(old.split("\n"), new.split("\n"))
+        if lines:
+            found[path] = lines
     return found
+
+
+def beyond_git(root: Path, paths: Iterable[str]) -> list[str]:
+    """Those of `paths` of which git can say nothing: outside the repository of `root`, as
+    installed packages are, or ignored there and not tracked."""
+    top = _top(root)
+    return [path for path in paths if not _is_kept(top, Path(path).resolve())]
+
+
+def differing_lines(old: Sequence[str], new: Sequence[str]) -> Lines:
+    """The lines of `new` that are not in `old`, and those beside what is no longer there."""
+    found = []
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    for what, _, _, first, end in matcher.get_opcodes():
+        if what == "delete":
+            found.append(range(first, first + 2))
+        elif what != "equal":
+            found.append(range(first + 1, end + 1))
+    return tuple(found)
+
+
+def check_revision(revision: str, root: Path) -> None:
+    """Ask git for the revision, before anything slow is done.
+
+    Raises:
+        UsageError: `root` is in no git repository, or the revision is not there to compare with.
+        EnvironmentFailure: git is not installed.
+    """
+    _base(revision, _top(root))
+
+
+def deleted_files(revision: str, root: Path) -> tuple[Path, ...]:
+    """Python files of the repository that are gone since that commit; a renamed one is not.
+
+    Raises:
+        UsageError, EnvironmentFailure: as `changed_lines`.
+    """
+    top = _top(root)
+    listing = ("--name-only", "--diff-filter=D", "-z", _base(revision, top), *_PYTHON)
+    names = _git(top, *_DIFF, *listing).split("\0")
+    return tuple(top / name for name in names if name)
 
 
 def _top(root: Path) -> Path:
@@ -98,19 +137,32 @@ def _names_before(status: list[str]) -> dict[str, str]:
     return names
 
 
-def _added(diff: str) -> Lines:
-    found = []
-    for start, count in _HUNK.findall(diff):
-        first, lines = int(start), int(count or 1)
-        # "+9,0": nothing stands where something stood after line 9.
-        found.append(range(first, first + lines) if lines else range(first, first + 2))
-    return tuple(found)
+def _text_before(top: Path, base: str, before: Mapping[str, str], real: Path) -> str | None:
+    """What the file held at the commit; None where it was not there."""
+    home = _home(real)
+    commit, name = base, real.relative_to(home).as_posix()
+    if home == top:
+        name = before.get(name, name)
+    else:
+        # The commit that the submodule was at.
+        place = home.relative_to(top).as_posix()
+        commit = _ask(top, "rev-parse", "--verify", "--quiet", f"{base}:{place}").stdout.strip()
+    shown = _ask(home, "cat-file", "blob", f"{commit}:{name}")
+    # Without a commit the name alone would mean the index.
+    return shown.stdout if commit and not shown.returncode else None
 
 
-def _name_in(top: Path, path: str) -> str:
-    """The file as git names it, or "" where it lies outside the repository."""
-    real = Path(path).resolve()
-    return real.relative_to(top).as_posix() if real.is_relative_to(top) else ""
+def _is_kept(top: Path, real: Path) -> bool:
+    if not real.is_relative_to(top):
+        return False
+    home, name = _home(real), str(real)
+    tracked = not _ask(home, "ls-files", "--error-unmatch", "--", name).returncode
+    return tracked or _ask(home, "check-ignore", "--quiet", "--", name).returncode == 1
+
+
+def _home(real: Path) -> Path:
+    """The top of the repository that the file is in: a submodule's own, where it is in one."""
+    return Path(_git(real.parent, "rev-parse", "--show-toplevel").rstrip("\n")).resolve()
 
 
 def _git(folder: Path, *arguments: str) -> str:

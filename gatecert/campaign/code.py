@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from gatecert.campaign.plan import PlannedSubject
 from gatecert.campaign.progress import Progress
 from gatecert.gates.records import GateOutcome, Verdict
@@ -99,5 +101,18 @@ def compare_at_depth(
             depth=depth,
             on_result=lambda _: progress.step(),
         )
+        if subject.run.subject.operation is None:
+            said = [_without_domain(one) for one in said]
         found[subject.run.subject.name] = {one.mutant: one for one in said}
     return found
+
+
+def _without_domain(said: CodeComparison) -> CodeComparison:
+    """What is left of a comparison where only a gate's own launches were compared."""
+    weaker = {
+        CodeVerdict.EQUIVALENT: CodeVerdict.SAME_ON_LAUNCHES,
+        CodeVerdict.DUPLICATE: CodeVerdict.VIABLE,
+    }
+    if said.verdict not in weaker:
+        return said
+    return msgspec.structs.replace(said, verdict=weaker[said.verdict], duplicate_of="")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from gatecert.campaign.gate_files import gate_roots
 from gatecert.campaign.plan import Plan, PlannedSubject
 from gatecert.campaign.progress import Progress
 from gatecert.campaign.run import plan_campaign
@@ -46,7 +47,8 @@ def run_controls(
 ) -> ControlsRecord:
     """Judge the originals and all benign rewrites under every seed; goes on from `record`."""
     gate = plan.gates[0]
-    roots = () if gate.config is None else (plan.root,)
+    tables = () if gate.config is None else (gate.config,)
+    roots = gate_roots(plan.root, tables, plan.subjects) if tables else ()
     mark = fingerprint(roots, but=record.folder)
     with server_pool(plan.jobs, plan.libraries) as pool:
         planned = plan_campaign(plan, pool, progress)

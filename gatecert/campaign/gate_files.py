@@ -6,10 +6,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gatecert.gates.config import GateConfig
+from gatecert.gates.suite.python_path import python_path
+from gatecert.sandbox.copy_plan import repository_of
 from gatecert.store.keys import project_files
 from gatecert.subjects import Subject
 
-_SETTINGS = ("pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+_SETTINGS = (
+    *("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini"),
+    *("pyproject.toml", "tox.ini", "setup.cfg"),
+)
 
 
 def gate_files(table: GateConfig, root: Path) -> tuple[Path, ...]:
@@ -29,6 +34,31 @@ def gate_files(table: GateConfig, root: Path) -> tuple[Path, ...]:
         named = [*tests, *_beside(tests, folder)]
     found = (file for path in named for file in _below(path))
     return tuple(sorted({path.resolve() for path in found}))
+
+
+def gate_roots(
+    root: Path, tables: Iterable[GateConfig], subjects: Iterable[Subject]
+) -> tuple[Path, ...]:
+    """Files and folders that gates may read: the configuration's folder, what they read beside
+    it, every file that a table names, and what pytest reads up to the repository's top."""
+    tables = tuple(tables)
+    named = {file for table in tables for file in gate_files(table, root)}
+    suites = [(root / table.rootdir).resolve() for table in tables if table.kind == "pytest"]
+    above = {path for folder in suites for path in _above(folder)}
+    folders = {path for file in above | named for path in python_path(file) if path.is_dir()}
+    apart = {path for path in folders if path not in root.resolve().parents}
+    return (root, *read_outside(root, tables, subjects), *sorted(named | above | apart))
+
+
+def _above(folder: Path) -> Iterator[Path]:
+    """conftest.py files and pytest's settings from the folder up to its repository's top."""
+    top = Path(repository_of(str(folder)))
+    for above in (folder, *folder.parents):
+        yield from (
+            above / name for name in ("conftest.py", *_SETTINGS) if (above / name).is_file()
+        )
+        if above == top:
+            return
 
 
 def read_outside(
@@ -74,9 +104,10 @@ def _below(path: Path) -> Iterator[Path]:
     if path.is_file():
         yield path
     elif path.is_dir():
-        yield from (file for file in project_files(path) if _is_test(file))
+        yield from (file for file in project_files(path) if is_test(file))
 
 
-def _is_test(file: Path) -> bool:
+def is_test(file: Path) -> bool:
+    """Does pytest, by its usual settings, read the file by itself?"""
     tests = file.name.startswith("test_") or file.stem.endswith("_test")
     return file.suffix == ".py" and (tests or file.name == "conftest.py")

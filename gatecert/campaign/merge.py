@@ -137,6 +137,7 @@ def _same_plan(first: Source, other: Source) -> None:
     options = ("gates", "subjects", "operators", "only", "in_diff", "sample", "seed", "quick")
     for name in (*options, "matrix"):
         hold(name, getattr(a.info.scope, name), getattr(b.info.scope, name))
+    hold("the gates left out", sorted(a.planned.run.left_out), sorted(b.planned.run.left_out))
     for name in a.planned.run.environment.__struct_fields__:
         ours, theirs = (getattr(s.planned.run.environment, name) for s in (a, b))
         hold(f"environment.{name}", ours, theirs)

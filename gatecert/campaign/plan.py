@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tokenize
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from gatecert.campaign.records import SubjectRun
 from gatecert.config import Config
 from gatecert.errors import UsageError
 from gatecert.gates.config import LIBRARIES, GateConfig
+from gatecert.gates.reads import GateReads
 from gatecert.gates.suite.records import PytestBaseline
 from gatecert.mutants.adversaries import adversary_candidates
 from gatecert.mutants.benign import benign_rewrites
@@ -62,6 +63,8 @@ class Plan:
     """After so much time of judging no further mutant is started; 0: no limit."""
     ignore: tuple[Entry, ...] = ()
     """Entries of the ignore file."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Gates that were to stand beside and cannot judge, and why."""
 
     @property
     def libraries(self) -> tuple[str, ...]:
@@ -84,6 +87,8 @@ class PlannedSubject:
     """Every file that was imported and is no library's, with its hash."""
     baselines: dict[str, PytestBaseline] = field(default_factory=dict)
     """By gate: what a suite does on the original."""
+    reads: dict[str, GateReads] = field(default_factory=dict)
+    """By gate: what it read there."""
 
 
 def gate_refs(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib.metadata
+import operator
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,15 +18,17 @@ from gatecert.campaign.gate_files import gate_files
 from gatecert.campaign.plan import Plan, PlannedSubject, read_source
 from gatecert.config import CORPUS_CONFIG, Config
 from gatecert.gates.config import GateConfig
+from gatecert.gates.reads import GateReads
 from gatecert.locating import find_source, module_of
 from gatecert.mutants.discover import source_of
 from gatecert.operators.records import Operator
 from gatecert.operators.registry import all_operators
 from gatecert.provenance import FunctionHash, GateHashes, Provenance, SubjectHashes
 from gatecert.store.keys import code_sha256, project_files, text_sha256
+from gatecert.store.reads import variable_sha256
 
 _MODULE = "module:"
-_LARGE_BYTES = 4 << 20
+_PART_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,8 @@ def describe_provenance(plan: Plan, planned: Sequence[PlannedSubject], out: Path
     places = places_of_plan(plan)
     subjects = {s.run.subject.name: _hashes_of(s, places) for s in ran}
     tables = {ref.name: ref.config for ref in plan.gates if ref.config is not None}
-    gates = _gate_hashes(tables, places, _files_of(subjects), _config_path(plan.config), out)
+    read = {name: _read_by(name, ran) for name in tables}
+    gates = _gate_hashes(tables, places, _files_of(subjects), read, _config_path(plan.config), out)
     return Provenance(
         config=_relative_config(plan.config),
         settings=settings_of(plan.config, [s.name for s in plan.subjects], tables),
@@ -83,12 +88,13 @@ def look_again(then: Provenance, config: Config) -> Provenance:
     subjects = {name: _looked_at(hashes, places) for name, hashes in then.subjects.items()}
     tables = {name: config.gates[name] for name in then.gates if name in config.gates}
     names = _subjects_in(then.settings)
+    read = {name: _read_then(then.gates[name], places.root) for name in tables}
     return Provenance(
         config=then.config,
         settings=settings_of(config, names, tables),
         subjects=subjects,
         gates=_gate_hashes(
-            tables, places, _files_of(then.subjects), _config_path(config), out=None
+            tables, places, _files_of(then.subjects), read, _config_path(config), out=None
         ),
         operators=_versions(o for o in all_operators() if o.name in then.operators),
         operators_sha256=code_sha256("operators"),
@@ -114,8 +120,12 @@ def settings_of(
 
 
 def sha256_of(path: Path) -> str:
-    """Hash of a file's bytes."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    """Hash of a file's bytes, however many they are."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while part := file.read(_PART_BYTES):
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def _told(struct: msgspec.Struct) -> dict[str, object]:
@@ -189,33 +199,63 @@ def _gate_hashes(
     tables: Mapping[str, GateConfig],
     places: Places,
     elsewhere: Iterable[str],
+    read: Mapping[str, GateReads],
     config: Path | None,
     out: Path | None,
 ) -> dict[str, GateHashes]:
-    """Hashes by gate. What is named elsewhere in the record is not part of the tree's hash, so
-    that a change shows once and by name."""
+    """Hashes by gate: of the files that its table names and of what it `read`. What is named
+    elsewhere in the record is not part of the tree's hash, so that a change shows once and by
+    name."""
     if not tables:
         return {}
+    elsewhere = set(elsewhere)
     by_gate = {
         name: {
-            places.name_of(str(path)): sha256_of(path) for path in gate_files(table, places.root)
+            **{places.name_of(str(path)): sha256_of(path) for path in gate_files(table, root)},
+            **_hashes_beside(read[name].files, places, elsewhere, config),
         }
         for name, table in tables.items()
+        for root in (places.root,)
     }
     named = {*elsewhere, *(name for files in by_gate.values() for name in files)}
     digest = hashlib.sha256()
     for path in project_files(places.root, but=out):
         name = path.relative_to(places.root).as_posix()
         if path.is_file() and name not in named and path.resolve() != config:
-            digest.update(f"{name}\0{_content_of(path)}\0".encode())
+            digest.update(f"{name}\0{sha256_of(path)}\0".encode())
     tree = digest.hexdigest()
-    return {name: GateHashes(files, tree) for name, files in by_gate.items()}
+    return {
+        name: GateHashes(files, tree, {v: variable_sha256(v) for v in read[name].variables})
+        for name, files in by_gate.items()
+    }
 
 
-def _content_of(path: Path) -> str:
-    """A file's hash; of a large one its size must do."""
-    size = path.stat().st_size
-    return sha256_of(path) if size <= _LARGE_BYTES else f"{size} bytes"
+def _hashes_beside(
+    files: Iterable[str], places: Places, elsewhere: Collection[str], config: Path | None
+) -> dict[str, str]:
+    """Hashes of files that a gate read, by their path from the root, as far as they exist and are
+    not named elsewhere in the record."""
+    paths = [
+        Path(file) for file in files if Path(file).is_file() and Path(file).resolve() != config
+    ]
+    root = places.root.resolve()
+    return {
+        Path(os.path.relpath(path.resolve(), root)).as_posix(): sha256_of(path)
+        for path in paths
+        if places.name_of(str(path)) not in elsewhere
+    }
+
+
+def _read_by(gate: str, subjects: Iterable[PlannedSubject]) -> GateReads:
+    """What the gate read on the originals of all subjects."""
+    read = (subject.reads.get(gate, GateReads()) for subject in subjects)
+    return functools.reduce(operator.or_, read, GateReads())
+
+
+def _read_then(hashes: GateHashes, root: Path) -> GateReads:
+    """What a record says that the gate read, as paths of this tree."""
+    names = (name for name in hashes.files if not name.startswith(_MODULE))
+    return GateReads({str(root / name): "" for name in names}, hashes.variables)
 
 
 def _files_of(subjects: Mapping[str, SubjectHashes]) -> set[str]:

@@ -121,6 +121,8 @@ class Selection(msgspec.Struct, frozen=True):
     time_budget_s: float = 0.0
     not_reached: tuple[tuple[str, str], ...] = ()
     only: int = 0
+    tests_changed: tuple[str, ...] = ()
+    """Files of gates that have changed since that revision."""
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -142,3 +144,5 @@ class Run(msgspec.Struct, frozen=True):
     selection: Selection = Selection()
     provenance: Provenance | None = None
     """Hashes of all that it was of; None in a record of an earlier version."""
+    left_out: dict[str, str] = {}
+    """Gates that were to stand beside the chosen one and cannot judge, and why."""

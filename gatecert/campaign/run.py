@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,8 +11,9 @@ import msgspec
 from gatecert.campaign.baselines import with_baselines
 from gatecert.campaign.clock import Clock
 from gatecert.campaign.comparer import Comparer, part_of
+from gatecert.campaign.diffs import with_paths
 from gatecert.campaign.environment import describe_environment
-from gatecert.campaign.gate_files import read_outside
+from gatecert.campaign.gate_files import gate_roots
 from gatecert.campaign.ignoring import idle_rules_of, with_ignored
 from gatecert.campaign.plan import Plan, PlannedSubject, labels_sha256, plan_subject
 from gatecert.campaign.progress import Progress
@@ -22,6 +23,7 @@ from gatecert.campaign.selection import Deadline, draw, one_by_one, places_of, r
 from gatecert.campaign.shards import (
     Work,
     judges,
+    originals_of,
     plan_tasks,
     request_of,
     share_of,
@@ -38,11 +40,11 @@ from gatecert.campaign.supervise import (
 )
 from gatecert.errors import EnvironmentFailure, ExitCode, GatecertError
 from gatecert.gates.records import Verdict
-from gatecert.mutants.records import Candidate, Skip
+from gatecert.mutants.records import Candidate, CandidateKind, Skip
 from gatecert.provenance import Provenance
-from gatecert.sandbox.protocol import GateRef, Prepared, ProbeRequest, ShardRequest
+from gatecert.sandbox.protocol import GateRef, Prepared, ProbeRequest, ShardRequest, Task
 from gatecert.store import RunRecord
-from gatecert.store.keys import fingerprint, verdict_key
+from gatecert.store.keys import content_key, fingerprint, verdict_key
 from gatecert.store.records import PlannedTask, Tasks
 from gatecert.subjects import Subject
 
@@ -50,6 +52,7 @@ from gatecert.subjects import Subject
 def plan_campaign(plan: Plan, pool: ServerPool, progress: Progress) -> tuple[PlannedSubject, ...]:
     """Probe every subject and plant its mutants; a subject that cannot run says why."""
     progress.stage("probe and plant", len(plan.subjects))
+    places = places_of_plan(plan)
 
     def one(subject: Subject) -> PlannedSubject:
         started = time.monotonic()
@@ -57,7 +60,7 @@ def plan_campaign(plan: Plan, pool: ServerPool, progress: Progress) -> tuple[Pla
             gate = probing_gate(plan, subject)
             probed = ask_probe(pool, ProbeRequest(subject, gate, plan.seed))
             planned = plan_subject(subject, probed, plan.operators, time.monotonic() - started)
-            planned = with_ignored(planned, plan.ignore)
+            planned = with_ignored(with_paths(planned, places), plan.ignore)
         except GatecertError as error:
             if error.exit_code is not ExitCode.ENVIRONMENT_FAILED:
                 raise
@@ -107,6 +110,24 @@ def run_campaign(plan: Plan, record: RunRecord, progress: Progress) -> Run:
             mark = fingerprint()
             provenance = describe_provenance(plan, planned, record.folder)
             _write_plan(record, plan, planned, selection, provenance, mark)
+            # Dear work comes after all that may refuse the run.
+            marks = _gate_marks(plan, mark, record.folder)
+            on_prepared = _noted(clock, progress)
+            with clock.part("judge"):
+                plan, ready = with_baselines(
+                    plan,
+                    originals_of(plan, planned),
+                    marks,
+                    pool,
+                    record,
+                    progress,
+                    on_prepared,
+                    clock.spending.add,
+                )
+            planned = _with_those(planned, ready)
+            if plan.left_out or any(subject.reads for subject in planned):
+                provenance = describe_provenance(plan, planned, record.folder)
+                _write_plan(record, plan, planned, selection, provenance, mark)
             comparer = Comparer(record, mark, plan.jobs, progress)
             with clock.part("compile"):
                 comparisons = comparer.compare(planned)
@@ -119,7 +140,7 @@ def run_campaign(plan: Plan, record: RunRecord, progress: Progress) -> Run:
                 _write_plan(record, plan, planned, selection, provenance, mark)
             with clock.part("judge"):
                 verdicts, missed, interrupted = _judge(
-                    plan, planned, work, pool, record, progress, clock, mark
+                    plan, planned, work, pool, record, progress, clock, marks, on_prepared
                 )
             if missed and not interrupted:
                 selection = msgspec.structs.replace(selection, not_reached=missed)
@@ -132,6 +153,12 @@ def run_campaign(plan: Plan, record: RunRecord, progress: Progress) -> Run:
                 comparer.compare_survivors(planned, comparisons, verdicts)
     record.note_timings(clock.seconds)
     return msgspec.structs.replace(record.run(), interrupted=interrupted)
+
+
+def _with_those(planned: Iterable[PlannedSubject], ready: Work) -> tuple[PlannedSubject, ...]:
+    """The subjects, those that are ready in place of what they were."""
+    by_name = {subject.run.subject.name: subject for subject, _ in ready}
+    return tuple(by_name.get(subject.run.subject.name, subject) for subject in planned)
 
 
 def _write_plan(
@@ -174,6 +201,7 @@ def _before_verdicts(
         root=str(plan.root),
         selection=selection,
         provenance=provenance,
+        left_out=dict(plan.left_out),
     )
 
 
@@ -193,7 +221,8 @@ def _judge(
     record: RunRecord,
     progress: Progress,
     clock: Clock,
-    mark: str,
+    marks: Mapping[str, str],
+    on_prepared: Callable[[Prepared], None],
 ) -> tuple[dict[str, list[Verdict]], tuple[tuple[str, str], ...], bool]:
     """Every verdict by subject, what the time budget left no time for, and whether Ctrl-C cut
     the work short.
@@ -201,19 +230,6 @@ def _judge(
     Verdicts are gathered as they come, so that an interrupted run still reports what it has.
     """
     deadline = Deadline.after(plan.time_budget_s)
-    marks = _gate_marks(plan, mark, record.folder)
-
-    told: set[str] = set()
-
-    def note_prepared(event: Prepared) -> None:
-        clock.add("inputs and references", event.seconds)
-        if event.notes and event.gate not in told:
-            told.add(event.gate)
-            progress.say(f"gate {event.gate!r}: {'; '.join(event.notes)}")
-
-    work = with_baselines(
-        plan, work, marks, pool, record, progress, note_prepared, clock.spending.add
-    )
     share = None if plan.shard is None else share_of(planned, work, plan.shard)
     tasks = Tasks(tuple(_keyed(plan, work, marks)), share)
     record.expect(tasks)
@@ -243,7 +259,7 @@ def _judge(
             record,
             keys,
             on_verdict=keep,
-            on_prepared=note_prepared,
+            on_prepared=on_prepared,
             on_judged=clock.spending.add,
         )
 
@@ -267,12 +283,34 @@ def _judge(
     return said, missed if plan.time_budget_s else (), interrupted
 
 
+def _noted(clock: Clock, progress: Progress) -> Callable[[Prepared], None]:
+    """What to do when a gate is prepared: add up its time, and say once what it has to say."""
+    told: set[str] = set()
+
+    def note(event: Prepared) -> None:
+        clock.add("inputs and references", event.seconds)
+        if event.notes and event.gate not in told:
+            told.add(event.gate)
+            progress.say(f"gate {event.gate!r}: {'; '.join(event.notes)}")
+
+    return note
+
+
 def _keyed(plan: Plan, work: Work, marks: Mapping[str, str]) -> Iterator[PlannedTask]:
     for subject, tasks in work:
         request = request_of(plan, subject, tasks)
         for task in tasks:
-            key = verdict_key(request, task, marks[task.gate] + subject.sources_sha256)
+            mark = marks[task.gate] + subject.sources_sha256 + _read_by(subject, task)
+            key = verdict_key(request, task, mark)
             yield PlannedTask(request.subject.name, task.candidate.id, task.gate, key)
+
+
+def _read_by(subject: PlannedSubject, task: Task) -> str:
+    """Hash of what the gate read on the original, whose own verdict brings it."""
+    reads = subject.reads.get(task.gate)
+    if reads is None or task.candidate.kind is CandidateKind.ORIGINAL:
+        return ""
+    return content_key(reads)
 
 
 def _gate_marks(plan: Plan, mark: str, out: Path) -> dict[str, str]:
@@ -280,6 +318,5 @@ def _gate_marks(plan: Plan, mark: str, out: Path) -> dict[str, str]:
     tables = [ref.config for ref in plan.gates if ref.config is not None]
     with_files = mark
     if tables:
-        roots = (plan.root, *read_outside(plan.root, tables, plan.subjects))
-        with_files = fingerprint(roots, but=out)
+        with_files = fingerprint(gate_roots(plan.root, tables, plan.subjects), but=out)
     return {ref.name: mark if ref.config is None else with_files for ref in plan.gates}

@@ -8,6 +8,7 @@ in its share of all mutants.
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,13 +16,15 @@ from pathlib import Path, PurePath
 
 import msgspec
 
-from gatecert.campaign.changes import changed_lines
+from gatecert.campaign.changes import beyond_git, changed_lines, deleted_files
+from gatecert.campaign.gate_files import gate_files, is_test
 from gatecert.campaign.plan import Plan, PlannedSubject
 from gatecert.campaign.records import Selection
 from gatecert.campaign.shards import Work, make_shards, request_of
 from gatecert.errors import NothingScored, UsageError
 from gatecert.mutants.lines import touched_lines
 from gatecert.mutants.records import CandidateKind, Mutant
+from gatecert.mutants.suppression import names_mutant
 from gatecert.sandbox.protocol import ShardRequest, Task
 
 _MUTANTS_PER_ROUND = 8
@@ -49,10 +52,14 @@ def select(
     selection = Selection(time_budget_s=plan.time_budget_s)
     if plan.only:
         planned = _named(plan.only, planned)
-        selection = msgspec.structs.replace(selection, only=len(set(plan.only)))
+        found = sum(len(subject.run.mutants) for subject in planned)
+        selection = msgspec.structs.replace(selection, only=found)
     if plan.since:
         planned, note = _in_diff(plan.since, plan.root, planned)
-        selection = msgspec.structs.replace(selection, since=plan.since, note=note)
+        tests = _tests_changed(plan)
+        selection = msgspec.structs.replace(
+            selection, since=plan.since, note=note, tests_changed=tests
+        )
     return tuple(planned), selection
 
 
@@ -178,10 +185,11 @@ def places_of(shard: ShardRequest) -> set[tuple[str, str]]:
 
 def _named(only: Sequence[str], planned: Sequence[PlannedSubject]) -> list[PlannedSubject]:
     ids = {mutant.id for subject in planned for mutant in subject.run.mutants}
-    unknown = [wanted for wanted in only if wanted not in ids]
+    named = {wanted: {one for one in ids if names_mutant(wanted, one)} for wanted in only}
+    unknown = [wanted for wanted, found in named.items() if not found]
     if unknown:
         raise UsageError(f"no mutant {unknown[0]!r}; `gatecert mutants list` prints the ids")
-    kept = (_keep(subject, only) for subject in planned)
+    kept = (_keep(subject, set().union(*named.values())) for subject in planned)
     return [subject for subject in kept if subject.run.mutants]
 
 
@@ -205,12 +213,32 @@ def _in_diff(
         ]
         if inside or subject.run.failed:
             kept.append(_keep(subject, inside))
+    unknown = beyond_git(root, files)
+    said = f"git keeps no {_names(unknown)}, so none of their mutants is judged" if unknown else ""
     if any(subject.run.mutants for subject in kept):
-        return kept, ""
-    if not changed:
-        return kept, f"no file with a kernel has changed since {revision}: nothing to judge"
-    names = ", ".join(sorted({PurePath(path).name for path in changed}))
-    return kept, f"{names} changed since {revision}, but no operator plants on the changed lines"
+        return kept, said
+    why = f"no file with a kernel has changed since {revision}: nothing to judge"
+    if changed:
+        why = f"{_names(changed)} changed since {revision}, but no operator plants on those lines"
+    return kept, "; ".join(filter(None, (why, said)))
+
+
+def _names(paths: Iterable[str]) -> str:
+    return ", ".join(sorted({PurePath(path).name for path in paths}))
+
+
+def _tests_changed(plan: Plan) -> tuple[str, ...]:
+    """Files of gates that have changed: what a weaker gate lets through shows in a whole run."""
+    tables = [ref.config for ref in plan.gates if ref.config is not None]
+    files = {str(file) for table in tables for file in gate_files(table, plan.root)}
+    changed = [Path(path) for path in changed_lines(plan.since, plan.root, sorted(files))]
+    folders = [(plan.root / table.rootdir).resolve() for table in tables]
+    gone = [
+        path
+        for path in deleted_files(plan.since, plan.root)
+        if is_test(path) and any(path.is_relative_to(folder) for folder in folders)
+    ]
+    return tuple(os.path.relpath(path, plan.root.resolve()) for path in (*changed, *gone))
 
 
 def _keep(subject: PlannedSubject, ids: Collection[str]) -> PlannedSubject:

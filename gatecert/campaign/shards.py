@@ -46,6 +46,22 @@ def plan_tasks(plan: Plan, planned: Iterable[PlannedSubject], comparisons: Compa
     ]
 
 
+def originals_of(plan: Plan, planned: Iterable[PlannedSubject]) -> Work:
+    """The tasks on every subject's original, which depend on no other candidate."""
+    return [
+        (
+            subject,
+            [
+                Task(original(subject.run.subject.name), ref.name, False, observe=plan.matrix)
+                for ref in plan.gates
+                if applies(ref, subject)
+            ],
+        )
+        for subject in planned
+        if not subject.run.failed
+    ]
+
+
 def share_of(planned: Iterable[PlannedSubject], work: Work, shard: Shard) -> frozenset[str]:
     """Ids of the candidates that a shard judges; every original is in every shard.
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import queue
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -21,6 +23,8 @@ from gatecert.errors import (
 )
 from gatecert.gates.records import Verdict
 from gatecert.sandbox.client import Server
+from gatecert.sandbox.copy_plan import repository_of
+from gatecert.sandbox.imports import is_users
 from gatecert.sandbox.protocol import (
     Failed,
     Judged,
@@ -31,6 +35,7 @@ from gatecert.sandbox.protocol import (
     Task,
 )
 from gatecert.store import RunRecord
+from gatecert.store.reads import hashed
 
 Place: TypeAlias = tuple[str, str]
 """Candidate and gate: what tells a task apart within a request."""
@@ -120,7 +125,7 @@ def ask_shard(
                 if isinstance(event, Prepared):
                     on_prepared(event)
                 if isinstance(event, Judged):
-                    verdict = event.verdict
+                    verdict = _with_hashes(event.verdict, request)
                     place = (verdict.candidate, verdict.gate)
                     record.keep(keys[place], verdict, event.observed)
                     verdicts[place] = verdict
@@ -129,6 +134,17 @@ def ask_shard(
         if failed is not None:
             raise error_of(failed)
     return tuple(verdicts[_place(task)] for task in request.tasks if _place(task) in verdicts)
+
+
+def _with_hashes(verdict: Verdict, request: ShardRequest) -> Verdict:
+    """The verdict with hashes of what its gate read, if it says what that was."""
+    if verdict.reads is None:
+        return verdict
+    tables = ((ref.root, ref.config.rootdir) for ref in request.gates if ref.config is not None)
+    roots = [os.path.realpath(Path(*folders)) for folders in tables]
+    own = [path for path in request.subject.import_paths if is_users(f"{path}/x")]
+    tops = {*map(repository_of, roots), *own}
+    return msgspec.structs.replace(verdict, reads=hashed(verdict.reads, tops))
 
 
 def error_of(failed: Failed) -> GatecertError:

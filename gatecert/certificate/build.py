@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from gatecert.campaign.records import LANE_SHOWS, Run, Status, SubjectRun
+from gatecert.certificate.contradictions import contradictions
 from gatecert.certificate.controls import adversaries_of, control_results, controls_of
 from gatecert.certificate.known import facts
 from gatecert.certificate.records import (
@@ -28,11 +29,15 @@ from gatecert.certificate.seal import sealed
 from gatecert.certificate.status import is_oracle, status_of
 from gatecert.certificate.wiring import reasons_of, weaknesses_of
 from gatecert.gates.records import GateOutcome, Reason, Verdict
-from gatecert.mutants.records import CodeVerdict, Mutant, original
+from gatecert.mutants.records import CodeComparison, CodeVerdict, Mutant, original
 from gatecert.operators.records import ObservableBy
 from gatecert.statistics import Rate, cluster_bootstrap, macro_average, tally, wilson
 
 _DETECTED = frozenset({Status.KILLED, Status.CRASHED, Status.TIMEOUT})
+_SAME = (
+    "its compiled code is the original's on all that the gate launches; what it does elsewhere is "
+    "not known, since the subject declares no operation",
+)
 _NEVER_RUN = frozenset({Status.UNVIABLE, Status.EQUIVALENT, Status.DUPLICATE})
 
 
@@ -50,6 +55,7 @@ class Scored:
     ignored: str = ""
     """Why a person ignores it."""
     same_as: str = ""
+    same_on_launches: bool = False
 
 
 def certify(run: Run) -> Certificate:
@@ -84,7 +90,7 @@ def certify(run: Run) -> Certificate:
         inconclusive=tuple(_unseen(s) for s in chosen if _counts_as(s, Status.INCONCLUSIVE)),
         skipped=tuple(skipped(run)),
         not_tested=tuple(not_tested(run)),
-        contradictions=tuple(_contradictions(run)),
+        contradictions=tuple(contradictions(run)),
         beside=tuple(
             _gate_score(run, gate, scored) for gate, scored in by_gate.items() if gate != run.gate
         ),
@@ -94,6 +100,7 @@ def certify(run: Run) -> Certificate:
         ignored=tuple(ignored(run)),
         control_results=control_results(run),
         provenance=run.provenance,
+        left_out=run.left_out,
     )
     return sealed(certificate)
 
@@ -105,7 +112,7 @@ def _scored(run: Run, gate: str, shows: Set[ObservableBy]) -> Iterator[Scored]:
         comparisons = {comparison.mutant: comparison for comparison in part.comparisons}
         verdicts = {verdict.candidate: verdict for verdict in part.verdicts if verdict.gate == gate}
         baseline = verdicts.get(original(part.subject.name).id)
-        oracle = {v.candidate: v for v in part.verdicts if is_oracle(v.gate)}
+        oracle = _trusted_oracle(part)
         reasons = {one.mutant: one.reason for one in part.ignored}
         for mutant in part.mutants:
             comparison = comparisons.get(mutant.id)
@@ -125,7 +132,20 @@ def _scored(run: Run, gate: str, shows: Set[ObservableBy]) -> Iterator[Scored]:
                 oracle.get(mutant.id),
                 reasons.get(mutant.id, ""),
                 comparison.duplicate_of if comparison else "",
+                _is_same_on_launches(comparison, verdict),
             )
+
+
+def _is_same_on_launches(comparison: CodeComparison | None, verdict: Verdict | None) -> bool:
+    same = comparison is not None and comparison.verdict is CodeVerdict.SAME_ON_LAUNCHES
+    return same and verdict is not None and not verdict.uncompared
+
+
+def _trusted_oracle(part: SubjectRun) -> dict[str, Verdict]:
+    """The oracle's verdicts by candidate; none where it rejects the original."""
+    found = {v.candidate: v for v in part.verdicts if is_oracle(v.gate)}
+    said = found.get(original(part.subject.name).id)
+    return {} if said is not None and said.outcome is GateOutcome.REJECTED else found
 
 
 def _gate_score(run: Run, gate: str, scored: Iterable[Scored]) -> GateScore:
@@ -195,6 +215,7 @@ def _survivor(one: Scored, run: Run) -> Survivor:
     assert verdict is not None  # a mutant survives by a verdict alone
     reason = _survival_reason(verdict, one)
     told = reason in (SurvivalReason.UNREACHED, SurvivalReason.UNEXPLAINED)
+    known = tuple(facts(verdict, one.original, one.reach)) if told else ()
     return Survivor(
         id=mutant.id,
         subject=mutant.subject,
@@ -210,7 +231,7 @@ def _survivor(one: Scored, run: Run) -> Survivor:
         oracle_case=one.oracle.case if one.oracle and one.oracle.reason is not Reason.NONE else "",
         path=relative(mutant.path, run, mutant.module),
         line=mutant.line,
-        known=tuple(facts(verdict, one.original, one.reach)) if told else (),
+        known=_SAME if one.same_on_launches else known,
     )
 
 
@@ -220,6 +241,8 @@ def _survival_reason(verdict: Verdict, one: Scored) -> SurvivalReason:
         return SurvivalReason.UNREACHED
     if original is not None and original.launches > 0 and verdict.launches == 0:
         return SurvivalReason.UNREACHED
+    if one.same_on_launches:
+        return SurvivalReason.UNINFECTED
     if original is None or not verdict.bits or not original.bits:
         return SurvivalReason.UNEXPLAINED
     if verdict.bits == original.bits:
@@ -255,26 +278,6 @@ def _summary(part: SubjectRun) -> SubjectSummary:
     )
 
 
-def _contradictions(run: Run) -> Iterator[str]:
-    for part in run.subjects:
-        proven = {c.mutant for c in part.comparisons if c.verdict is CodeVerdict.EQUIVALENT}
-        originals = {
-            verdict.gate: verdict.bits
-            for verdict in part.verdicts
-            if verdict.candidate == original(part.subject.name).id
-        }
-        for verdict in part.verdicts:
-            if verdict.candidate not in proven or verdict.uncompared or not verdict.loaded:
-                continue
-            if verdict.outcome is GateOutcome.REJECTED:
-                yield f"{verdict.candidate}: proven equivalent, yet {verdict.gate} rejected it"
-            elif verdict.bits and verdict.bits != originals.get(verdict.gate, verdict.bits):
-                yield (
-                    f"{verdict.candidate}: proven equivalent, yet its outputs under "
-                    f"{verdict.gate} differ in bits from the original's"
-                )
-
-
 def _results(by_gate: Mapping[str, Iterable[Scored]]) -> dict[str, dict[str, Result]]:
     results: dict[str, dict[str, Result]] = {}
     for gate, scored in by_gate.items():
@@ -289,10 +292,18 @@ def _result(one: Scored) -> Result:
     if verdict is None:
         return Result(one.status, detail=one.ignored, same_as=same_as, ladder=ladder)
     detail = verdict.detail
-    if one.status is Status.CRASHED and verdict.outcome is GateOutcome.ACCEPTED:
-        found = verdict.findings[0]
-        detail = (
-            f"the gate accepted it, though a guard saw {found.kind.value} by {found.lanes} lanes "
-            f"on {found.argument}"
-        )
-    return Result(one.status, verdict.reason, detail, verdict.case, same_as, ladder)
+    unreported = one.status is Status.CRASHED and verdict.outcome is GateOutcome.ACCEPTED
+    if unreported:
+        detail = _out_of_bounds(verdict)
+    return Result(one.status, verdict.reason, detail, verdict.case, same_as, ladder, unreported)
+
+
+def _out_of_bounds(verdict: Verdict) -> str:
+    found = verdict.findings[0]
+    what = found.kind.value.replace("_out_of_bounds", "").replace("_", " ")
+    lanes = "1 lane" if found.lanes == 1 else f"{found.lanes} lanes"
+    where = f" on {found.argument}" if found.argument else ""
+    return (
+        f"touched memory out of bounds ({what}, {lanes}{where}), and the gate passed: a GPU may "
+        "crash or not; see the sanitizer gate, docs/gates.md"
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gatecert.campaign.records import Run, SubjectRun
 from gatecert.certificate.records import Adversaries, ControlResult, Controls, Rejection
@@ -29,7 +29,7 @@ def controls_of(run: Run, gate: str) -> Controls:
             units[unit] = units.get(unit, False) or _is_rejection(verdict)
     return Controls(
         runs=len(judged),
-        distinct=sum(verdict.candidate in _distinct(part) for part, verdict in judged),
+        distinct=_count_distinct(run, judged),
         rejected=len(rejected),
         failed=len(failed),
         cases=sum(verdict.cases for _, verdict in judged),
@@ -68,6 +68,15 @@ def control_results(run: Run) -> dict[str, dict[str, ControlResult]]:
 def _control_verdicts(part: SubjectRun, gate: str) -> Iterator[Verdict]:
     ids = {original(part.subject.name).id, *(candidate.id for candidate in part.controls)}
     return (v for v in part.verdicts if v.gate == gate and v.candidate in ids)
+
+
+def _count_distinct(run: Run, judged: Iterable[tuple[SubjectRun, Verdict]]) -> int | None:
+    """How many of the judged controls have other bits, as far as any gate of the run saw bits."""
+    seen = (v for part in run.subjects for gate in run.gates for v in _control_verdicts(part, gate))
+    if not any(verdict.bits for verdict in seen):
+        return None
+    distinct = {name for part in run.subjects for name in _distinct(part)}
+    return sum(verdict.candidate in distinct for _, verdict in judged)
 
 
 def _distinct(part: SubjectRun) -> set[str]:

@@ -5,19 +5,21 @@ Facts only: what explains the survival is not concluded from them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Set, Sized
 
 from gatecert.gates.evidence import BY_HAND, Compared, Evidence
 from gatecert.gates.records import Verdict
 from gatecert.gates.suite.records import KnownTest, PytestBaseline
 
+ON_IT = "the verdict on it: "
+"""Begins the one fact that is of the mutant, and not of the original."""
 _MOST_NAMES = 2
 
 
 def facts(verdict: Verdict, original: Verdict | None, reach: Set[str]) -> Iterator[str]:
     """A sentence per fact; `reach` are the kernels whose launch runs the mutated code."""
     if verdict.detail:
-        yield f"the verdict on it: {verdict.detail}"
+        yield f"{ON_IT}{verdict.detail}"
     if original is None:
         return
     if original.baseline is not None:
@@ -36,12 +38,16 @@ def _of_tests(baseline: PytestBaseline, reach: Set[str]) -> Iterator[str]:
         f"on the original: {len(launching)} of {_count(len(baseline.tests), 'test')} "
         f"{'launches' if len(launching) == 1 else 'launch'} {kernels}: {_listed(launching)}"
     )
+
+    def of_them(tests: Sized) -> str:
+        return f"of the tests that launch {kernels}, {len(tests)}"
+
     silent = [test for test in launching if not test.compares]
     if silent:
-        yield f"of these {len(silent)} compared nothing there: {_listed(silent)}"
+        yield f"{of_them(silent)} compared nothing there: {_listed(silent)}"
     aside = [test for test in launching if test.reason]
     if aside:
-        yield f"of these {len(aside)} set aside, which judge no mutant: {_listed(aside)}"
+        yield f"{of_them(aside)} set aside, which judge no mutant: {_listed(aside)}"
 
 
 def _of_comparisons(evidence: Evidence) -> Iterator[str]:
@@ -58,7 +64,8 @@ def _of_comparisons(evidence: Evidence) -> Iterator[str]:
 
 def _manner(one: Compared) -> str:
     if one.function == BY_HAND:
-        return f"by hand ({', '.join(one.ops)})" if one.ops else "by hand"
+        after = f" by {', '.join(one.ops)}" if one.ops else ""
+        return f"by hand (it gets numbers out of tensors{after} and compares them itself)"
     known = (("atol", one.atol), ("rtol", one.rtol))
     numbers = ", ".join(f"{name} {value:g}" for name, value in known if value is not None)
     return f"by {one.function}" + (f" with {numbers}" if numbers else "")

@@ -71,8 +71,9 @@ class Controls(msgspec.Struct, frozen=True):
 
     runs: int
     """Controls judged, originals included."""
-    distinct: int
-    """Those whose outputs differ in bits from the original's: the ones that test a tolerance."""
+    distinct: int | None
+    """Those whose outputs differ in bits from the original's: the ones that test a tolerance. None
+    where no gate of the run looked at bits."""
     rejected: int
     failed: int
     """Controls without a verdict: crash, timeout or environment."""
@@ -176,6 +177,8 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True):
     """The mutant that a duplicate has the compiled code of."""
     ladder: bool = False
     """It is a rung of the detection ladder, which is in no kill rate."""
+    unreported: bool = False
+    """Crashed in that it touched memory out of bounds: a guard saw it, and the gate passed."""
 
 
 class SelectionSummary(msgspec.Struct, frozen=True):
@@ -193,6 +196,8 @@ class SelectionSummary(msgspec.Struct, frozen=True):
     time_budget_s: float = 0.0
     not_reached: int = 0
     only: int = 0
+    tests_changed: tuple[str, ...] = ()
+    """Files of gates that have changed since that revision, for which no mutant is judged."""
 
     @property
     def sampled(self) -> bool:
@@ -302,5 +307,7 @@ class Certificate(msgspec.Struct, frozen=True):
     provenance: Provenance | None = None
     """Hashes of all that the run was of; `gatecert verify` holds a tree against them."""
     against: Against | None = None
+    left_out: dict[str, str] = {}
+    """Gates that were to stand beside the chosen one and cannot judge, and why."""
     sha256: str = ""
     """Hash of everything above but the timings: it shows an edit by hand, and is no signature."""

@@ -24,6 +24,7 @@ def selection_of(run: Run) -> SelectionSummary:
         time_budget_s=chosen.time_budget_s,
         not_reached=len({mutant for mutant, _ in chosen.not_reached}),
         only=chosen.only,
+        tests_changed=chosen.tests_changed,
     )
 
 
@@ -48,11 +49,14 @@ def skipped(run: Run) -> Iterator[Skip]:
 def not_tested(run: Run) -> Iterator[str]:
     """What the run says nothing about, a line each."""
     yield from run.not_tested
+    yield from (f"{gate}, left out: {why}" for gate, why in run.left_out.items())
     chosen = run.selection
     if chosen.only:
         yield "benign rewrites, adversaries and all mutants but those named (--only)"
     if chosen.since:
         yield f"mutants on lines that are as they were at {chosen.since} (--in-diff)"
+    if chosen.tests_changed:
+        yield f"what the changes to {', '.join(chosen.tests_changed)} let through (--in-diff)"
     if chosen.sample < chosen.sample_of:
         left = chosen.sample_of - chosen.sample
         yield f"{left} of {chosen.sample_of} mutants, which are not in the sample (--sample)"

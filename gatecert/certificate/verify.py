@@ -146,6 +146,10 @@ def _of_gates(then: Provenance, now: Provenance) -> Iterator[Change]:
             yield Change(ChangeKind.GATE, f"gate {gate}: the configuration has it no more")
             continue
         yield from _of_files(gate, hashes, found, imported)
+        for name, value in hashes.variables.items():
+            if found.variables.get(name) != value:
+                said = f"the environment variable {name}, which it reads, has another value"
+                yield Change(ChangeKind.GATE, f"gate {gate}: {said}")
         if hashes.tree_sha256 != found.tree_sha256:
             said = "another file of the project, which it may read, changed, came or went"
             yield Change(ChangeKind.GATE, f"gate {gate}: {said}")

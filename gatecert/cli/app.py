@@ -32,6 +32,10 @@ COMMANDS = (
 )
 
 
+_HELP: type[click.ClickException] | tuple[()] = getattr(click.exceptions, "NoArgsIsHelpError", ())
+"""What click 8.2 and later raise for a group without a command: its message is the help."""
+
+
 class LazyGroup(click.Group):
     """Imports `gatecert.cli.NAME` when NAME is used: `--help` must not wait for torch."""
 
@@ -67,6 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         result = group.main(args=arguments, prog_name="gatecert", standalone_mode=False)
         return int(result or ExitCode.MET)
     except click.ClickException as error:
+        if isinstance(error, _HELP):
+            print(error.format_message(), file=sys.stderr)
+            return int(ExitCode.USAGE)
         return _say(error.format_message(), ExitCode.USAGE)
     except (click.Abort, KeyboardInterrupt):
         return _say("interrupted; the same command goes on where it stopped", INTERRUPTED)

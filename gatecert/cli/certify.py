@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @options.fresh_option
 @options.profile_option
 @options.against_option
-@click.option("--only", multiple=True, metavar="ID", help="Only this mutant (repeatable).")
+@click.option("--only", multiple=True, metavar="ID", help="Only this mutant, or glob (repeatable).")
 @click.option("--matrix", is_flag=True, help="Run every case of every mutant; keep what it showed.")
 @click.option("--shard", "shard_text", metavar="K/N", help="Only the K-th of N parts; see merge.")
 @options.part_options
@@ -63,12 +63,14 @@ def command(
     named after its id, certificate-r2.json, so that it leaves the certificate of a whole run alone.
     """
     from gatecert.cli.profiling import apply_profile
-    from gatecert.cli.setup import make_plan, read_config
+    from gatecert.cli.setup import check_out, make_plan, read_config
     from gatecert.store.records import parse_shard
 
     shard = None if shard_text is None else parse_shard(shard_text)
     part.check(shard=shard is not None, list_only=list_only)
     ratchet = publishing.check(shard=shard is not None)
+    if not list_only:
+        check_out(out)
     config, seed, quick, earlier = apply_profile(
         read_config(config_path),
         profile,
@@ -121,6 +123,7 @@ def command(
         in_diff=part.in_diff,
         sample=part.sample,
         time_budget_s=part.time_budget_s,
+        no_oracle=no_oracle,
     )
     with recording(out, scope) as record:
         if record.resumed:

@@ -48,10 +48,11 @@ def command(
 
     from gatecert.campaign.controls import run_controls
     from gatecert.cli.progress import shown_progress
-    from gatecert.cli.setup import make_plan, read_config, say, write_file
+    from gatecert.cli.setup import check_out, make_plan, read_config, say, write_file
     from gatecert.reports.terminal import render_table
     from gatecert.store import Scope, recording
 
+    check_out(out)
     config = read_config(config_path)
     plan = make_plan(
         config,

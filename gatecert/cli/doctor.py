@@ -41,7 +41,7 @@ class Check(NamedTuple):
 @options.json_option
 @options.out_option
 def command(as_json: bool, out: Path) -> int:
-    """Check Python, torch, Triton, the interpreter lane, and room for results."""
+    """Check Python, torch, Triton, pytest, the interpreter lane, and room for results."""
     import msgspec
 
     results = list(checks(out))
@@ -60,6 +60,7 @@ def checks(out: Path) -> Iterator[Check]:
     for name, look in (
         ("python", _python),
         ("packages", _packages),
+        ("pytest", _pytest),
         ("processes", _processes),
         ("room for results", lambda: _room(out)),
         ("interpreter lane", _lane),
@@ -96,6 +97,14 @@ def _packages() -> str:
             )
         found.append(f"{requirement.name} {version}")
     return ", ".join(found)
+
+
+def _pytest() -> str:
+    """Only gates of kind pytest need it: without it the machine is fit for all others."""
+    try:
+        return f"pytest {importlib.metadata.version('pytest')}"
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed; a gate of kind pytest needs it: pip install pytest"
 
 
 def _processes() -> str:

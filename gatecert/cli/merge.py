@@ -40,11 +40,12 @@ def command(
     from gatecert.campaign.merge import gather, merge
     from gatecert.cli.progress import shown_progress
     from gatecert.cli.results import conclude
-    from gatecert.cli.setup import read_config, say
+    from gatecert.cli.setup import check_out, read_config, say
     from gatecert.config import Require
     from gatecert.store import recording
 
     ratchet = publishing.check()
+    check_out(out)
     merged = gather(paths)
     require = Require() if merged.scope.only else read_config(config_path).require
     if merged.scope.in_diff:

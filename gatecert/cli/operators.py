@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -16,9 +17,14 @@ if TYPE_CHECKING:
 @click.command("operators")
 @click.option("--explain", metavar="NAME", help="One operator with its examples.")
 @click.option("--markdown", is_flag=True, help="The whole catalogue, as docs/operators.md has it.")
+@click.argument("names", nargs=-1, metavar="")
 @options.json_option
-def command(explain: str | None, markdown: bool, as_json: bool) -> int:
+def command(explain: str | None, markdown: bool, names: Sequence[str], as_json: bool) -> int:
     """List the mutation operators, or explain one."""
+    if names:
+        raise click.UsageError(
+            f"`gatecert operators` takes no names: write --explain {names[0]} for one operator"
+        )
     import msgspec
 
     from gatecert.operators.registry import all_operators, get_operator

@@ -28,8 +28,8 @@ config_option = click.option(
     "--config",
     "config_path",
     type=click.Path(path_type=Path),
-    help="Configuration; by default ./gatecert.toml, else [tool.gatecert] in ./pyproject.toml, "
-    "else the built-in corpus.",
+    help="Configuration; by default gatecert.toml, or [tool.gatecert] in pyproject.toml, here or "
+    "above in the repository, else the built-in corpus.",
 )
 subject_option = click.option(
     "--subject", "subject_names", multiple=True, help="Only this subject (repeatable)."

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gatecert.cli.setup import say, write_file
+from gatecert.cli.setup import check_writable, say, write_file
 from gatecert.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -34,8 +34,13 @@ class Publishing:
         """The ratchet, read before anything runs; None without `--ratchet`.
 
         Raises:
-            UsageError: the file is missing or no ratchet, or the options contradict each other.
+            UsageError: a file cannot be written, the ratchet's is missing or no ratchet, or the
+                options contradict each other.
         """
+        if self.junit is not None:
+            check_writable(self.junit, "--junit")
+        if self.ratchet is not None and self.update_ratchet:
+            check_writable(self.ratchet, "--ratchet")
         if self.ratchet is None:
             if self.update_ratchet:
                 raise UsageError("--update-ratchet needs --ratchet FILE: which file to write")

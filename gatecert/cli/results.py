@@ -117,10 +117,20 @@ def _judges_a_mutant(certificate: Certificate) -> bool:
 
 
 def _tell(certificate: Certificate, held: Held | None, paths: tuple[Path, Path]) -> None:
+    from gatecert.certificate.doubts import doubt_lines
+    from gatecert.reports.tables import gates_of
 
+    for score in gates_of(certificate):
+        for line in doubt_lines(score):
+            say(line)
     chosen = certificate.selection
     if chosen.note:
         say(chosen.note)
+    if chosen.tests_changed:
+        say(
+            f"tests changed since {chosen.since} ({', '.join(chosen.tests_changed)}): --in-diff "
+            "judges no mutant for that; the whole run sees it"
+        )
     if chosen.not_reached:
         spent = f"time budget of {chosen.time_budget_s:g} s spent"
         say(f"{spent}: {chosen.not_reached} mutants not reached")

@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from gatecert.config import CORPUS_CONFIG, Config, find_config, load_config
-from gatecert.errors import UsageError, did_you_mean
+from gatecert.config import CORPUS_CONFIG, Config, find_config_above, load_config
+from gatecert.errors import EnvironmentFailure, UsageError, did_you_mean
+from gatecert.results_folder import strangers
 from gatecert.subjects import Subject
 
 if TYPE_CHECKING:
     from gatecert.campaign.plan import Plan
     from gatecert.cli.options import Part
+    from gatecert.gates.config import GateConfig
     from gatecert.operators.records import Operator
     from gatecert.store import Shard
 
 ORACLE = "oracle"
 YARDSTICK = "allclose-one-shape"
+_GLOB = re.compile(r"[*?[]")
 
 
 def read_config(path: Path | None) -> Config:
-    """The configuration named, found in the current folder, or the built-in corpus.
+    """The configuration named, found in the current folder or above it in the same repository,
+    or the built-in corpus.
 
     Says on stderr which one it is, so that nobody mistakes the corpus for their own kernels.
     """
-    chosen = path or find_config(Path.cwd())
+    chosen = path or find_config_above(Path.cwd())
     if chosen is None:
-        say("no gatecert.toml here: using the built-in corpus")
+        say("no gatecert.toml here or above: using the built-in corpus")
         return load_config(CORPUS_CONFIG)
     say(f"configuration: {chosen}")
     return load_config(chosen)
@@ -53,7 +60,9 @@ def make_plan(
     """A checked plan; `part` holds the options that leave mutants out.
 
     Raises:
-        UsageError: a subject, gate, operator or mutant is not known; names the nearest.
+        UsageError: a subject, gate, operator or mutant is not known; names the nearest. Or git
+            knows no such revision.
+        EnvironmentFailure: pytest is missing, and a gate needs it.
     """
     check_selection(config, subject_names, gate_names, operator_names, only)
     from gatecert.campaign.plan import Plan, gate_refs
@@ -65,8 +74,14 @@ def make_plan(
         if ref.config is not None:
             check_around(ref.name, ref.config, config.gates)
         make_gate(ref.name, ref.config, ref.root, ref.around)
+        _check_installed(ref.name, ref.config)
+    root = Path(config.root)
+    if part and part.in_diff:
+        from gatecert.campaign.changes import check_revision
+
+        check_revision(part.in_diff, root)
     return Plan(
-        root=Path(config.root),
+        root=root,
         subjects=choose_subjects(config, subject_names, only),
         gates=refs,
         operators=choose_operators(operator_names),
@@ -83,6 +98,11 @@ def make_plan(
         time_budget_s=part.time_budget_s if part else 0.0,
         ignore=config.ignore,
     )
+
+
+def _check_installed(name: str, table: GateConfig | None) -> None:
+    if table is not None and table.kind == "pytest" and not importlib.util.find_spec("pytest"):
+        raise EnvironmentFailure(f"gate {name!r} needs pytest: pip install pytest")
 
 
 def choose_gates(
@@ -134,7 +154,8 @@ def check_selection(
     for mutant in only:
         _check_mutant(mutant, subjects)
     if operator_names or only:  # The operators bring LibCST, which takes a second.
-        choose_operators((*operator_names, *map(_operator_of, only)))
+        exact = (one for one in only if not _GLOB.search(one))
+        choose_operators((*operator_names, *map(_operator_of, exact)))
 
 
 def choose_subjects(
@@ -144,13 +165,21 @@ def choose_subjects(
     `only`, if there are any."""
     known = {subject.name: subject for subject in config.subjects}
     check_names("subject", names, known)
-    wanted = set(names or known) & set(map(subject_of, only) if only else known)
-    return tuple(subject for subject in config.subjects if subject.name in wanted)
+    wanted = [s for s in config.subjects if s.name in set(names or known)]
+    return tuple(s for s in wanted if not only or any(_may_be_of(s.name, one) for one in only))
 
 
 def subject_of(mutant_id: str) -> str:
     """The subject in a mutant's id, `SUBJECT/FUNCTION/OPERATOR/NUMBER`."""
     return mutant_id.partition("/")[0]
+
+
+def _may_be_of(subject: str, mutant: str) -> bool:
+    """Can an id or glob name mutants of the subject, by what stands before its first wildcard?"""
+    start = _GLOB.split(mutant, maxsplit=1)[0]
+    if start == mutant:
+        return subject_of(mutant) == subject
+    return f"{subject}/".startswith(start) or start.startswith(f"{subject}/")
 
 
 def _operator_of(mutant_id: str) -> str:
@@ -159,6 +188,8 @@ def _operator_of(mutant_id: str) -> str:
 
 
 def _check_mutant(mutant_id: str, subjects: Sequence[str]) -> None:
+    if _GLOB.search(mutant_id) and any(_may_be_of(name, mutant_id) for name in subjects):
+        return
     try:
         check_names("subject", (subject_of(mutant_id),), subjects)
     except UsageError as error:
@@ -185,6 +216,38 @@ def check_names(what: str, names: Iterable[str], known: Iterable[str]) -> None:
         if name not in known:
             hint = did_you_mean(name, known, otherwise="known are")
             raise UsageError(f"unknown {what} {name!r}; {hint}")
+
+
+def check_out(folder: Path) -> None:
+    """Refuse a folder of the user's own files, before anything runs: results there would be in
+    the way of those who read it.
+
+    Raises:
+        UsageError: names some of the files.
+    """
+    found = strangers(folder)
+    if found:
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        raise UsageError(
+            f"--out {folder}: holds what is not gatecert's ({found[0]}{more}); name a folder that "
+            "is new, empty or of an earlier run"
+        )
+    check_writable(folder / ".", "--out")
+
+
+def check_writable(path: Path, option: str) -> None:
+    """Refuse a file that cannot be written there, before anything runs; writes nothing.
+
+    Raises:
+        UsageError: says what is in the way.
+    """
+    if path.exists() and not os.access(path, os.W_OK):
+        raise UsageError(f"{path}: Permission denied; choose another {option}")
+    above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
+    if not above.is_dir():
+        raise UsageError(f"{path}: {above} is no folder; choose another {option}")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise UsageError(f"{path}: {above} cannot be written; choose another {option}")
 
 
 def write_file(path: Path, text: str, *, option: str = "--out") -> None:

@@ -81,6 +81,7 @@ def _last_run(out: Path, mutant_id: str) -> tuple[dict[str, Result], Survivor | 
 
 
 def _lines(mutant: Mutant, results: dict[str, Result], survivor: Survivor | None) -> Iterator[str]:
+    from gatecert.mutants.suppression import ignore_comment
     from gatecert.reports.cards import result_line, survivor_lines
 
     yield mutant.id
@@ -98,3 +99,6 @@ def _lines(mutant: Mutant, results: dict[str, Result], survivor: Survivor | None
         yield "  no run in --out has judged it"
     if survivor is not None:
         yield from survivor_lines(survivor)[2:]
+    elif any(result.unreported for result in results.values()):
+        place = f"{mutant.path}:{mutant.line}"
+        yield f"  ignore:  with {ignore_comment(mutant.id)} at {place}"

@@ -16,7 +16,7 @@ from gatecert.drafting.guess import Guess, guess_operation
 from gatecert.drafting.parameters import signature_of, takes_tensors
 from gatecert.drafting.project import Project, kernels_of, read_project
 from gatecert.drafting.render import render
-from gatecert.drafting.suites import dtypes_in, installed_sources, tests_of
+from gatecert.drafting.suites import dtypes_in, installed_sources, on_cuda, tests_of
 from gatecert.errors import NothingScored
 from gatecert.mutants.records import Kernel, Skip
 
@@ -80,7 +80,8 @@ def draft(root: Path) -> Draft:
     )
     tests = tuple(sorted({test for subject in subjects for test in subject.tests}))
     import_paths = _import_paths(project.root, entries)
-    text = render(subjects, import_paths, tests, skipped, len(project.files))
+    cuda = on_cuda(test for test in project.tests if test.shown in tests)
+    text = render(subjects, import_paths, tests, skipped, len(project.files), cuda)
     return Draft(text, subjects, import_paths, tests, tuple(skipped))
 
 

@@ -25,6 +25,11 @@ _NO_TESTS = """\
 # kind = "callable"
 # callable = "package.module:function"       # called with the entry, returns True or False
 """
+_ON_CUDA = """\
+# {files} names "cuda": mutants run on Triton's interpreter, where tests need tensors on the
+# CPU. Take the device from the environment, as in DEVICE = os.environ.get("DEVICE", "cuda"), and
+# run `DEVICE=cpu gatecert certify --gate tests`.
+"""
 _REQUIRE = """\
 # [require]                 # what the certified gate must reach; without it the exit code is 0
 # kill_rate = 0.95
@@ -38,12 +43,13 @@ def render(
     tests: Sequence[str],
     skipped: Sequence[Skip],
     files: int,
+    on_cuda: Sequence[str] = (),
 ) -> str:
     """The whole file, which loads as it is."""
     read = "1 Python file" if files == 1 else f"{files} Python files"
     parts = [_HEAD.format(files=read), _paths(import_paths)]
     parts += ["\n".join(_table(subject, bool(tests))) + "\n" for subject in subjects]
-    parts.append(_tests(tests) if tests else _NO_TESTS)
+    parts.append(_tests(tests, on_cuda) if tests else _NO_TESTS)
     parts.append(_REQUIRE)
     if skipped:
         lines = (f"#   {_in_a_line(f'{skip.name}: {skip.reason}')}" for skip in skipped)
@@ -85,8 +91,13 @@ def _operation(subject: DraftedSubject, has_tests: bool) -> Iterator[str]:
         yield f"# Until `operation` is filled in, {judges}."
 
 
-def _tests(tests: Iterable[str]) -> str:
-    return f'[gate.tests]\nkind = "pytest"\nargs = {_array([*tests, "-q"])}\n'
+def _tests(tests: Iterable[str], on_cuda: Sequence[str]) -> str:
+    note = _ON_CUDA.format(files=_first_of(on_cuda)) if on_cuda else ""
+    return f'{note}[gate.tests]\nkind = "pytest"\nargs = {_array([*tests, "-q"])}\n'
+
+
+def _first_of(files: Sequence[str]) -> str:
+    return files[0] if len(files) == 1 else f"{files[0]} (of {len(files)} files that do)"
 
 
 def _aligned(code: str, comment: str) -> str:

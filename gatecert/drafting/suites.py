@@ -17,6 +17,8 @@ from gatecert.subjects import DTYPES
 _NOT_UNDER_TEST = frozenset({"triton", "torch", "numpy", "pytest", "gatecert", "scipy"})
 _OTHER_NAMES = {"half": "float16", "fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
 _MOST_REEXPORTS = 4
+_CUDA = re.compile(r"""["']cuda(?::\d+)?["']|\.cuda\(""")
+_FROM_ENVIRONMENT = re.compile(r"\bos\.environ\b|\bgetenv\b")
 
 
 def tests_of(entry: Function, project: Project) -> tuple[SourceFile, ...]:
@@ -30,6 +32,16 @@ def dtypes_in(tests: Iterable[SourceFile]) -> tuple[str, ...]:
     words = {word for test in tests for word in re.findall(r"\w+", test.text)}
     found = {_OTHER_NAMES.get(word, word) for word in words}
     return tuple(dtype for dtype in DTYPES if dtype in found)
+
+
+def on_cuda(tests: Iterable[SourceFile]) -> tuple[str, ...]:
+    """Tests that name the device "cuda" in a string or call `.cuda()`, and no environment variable
+    from which it might be taken."""
+    return tuple(
+        test.shown
+        for test in tests
+        if _CUDA.search(test.text) and not _FROM_ENVIRONMENT.search(test.text)
+    )
 
 
 def installed_sources(project: Project) -> Iterator[SourceFile]:

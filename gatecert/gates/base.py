@@ -37,6 +37,11 @@ class SelectingGate(Protocol):
         """What it does on the original."""
         ...
 
+    def settle(self, candidate: Candidate) -> None:
+        """Make sure that the part which will judge the candidate holds on the original by itself;
+        called in the server, before the candidate's process is forked."""
+        ...
+
     def without_running(self, candidate: Candidate) -> Verdict | None:
         """The verdict that is certain before anything runs, if it is: no part can notice."""
         ...

@@ -7,6 +7,7 @@ import enum
 import msgspec
 
 from gatecert.gates.evidence import Evidence
+from gatecert.gates.reads import GateReads
 from gatecert.gates.suite.records import PytestBaseline
 from gatecert.lanes.records import Finding
 
@@ -110,3 +111,5 @@ class Verdict(msgspec.Struct, frozen=True):
     """What an external gate did while it judged: on the original and on adversaries."""
     baseline: PytestBaseline | None = None
     """On the original under a pytest gate: what its tests do, and which are set aside."""
+    reads: GateReads | None = None
+    """On the original: what a gate of the team's own imported, opened and asked for."""

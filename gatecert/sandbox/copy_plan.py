@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gatecert.errors import EnvironmentFailure, UsageError
+from gatecert.results_folder import is_results
 
 _LIMIT_BYTES = 512 << 20
 _SMALL_BYTES = 1 << 20
@@ -25,7 +26,6 @@ LEFT_OUT = frozenset(
 """Names of caches and of repositories' data."""
 _LINKED = frozenset({"node_modules", ".tox", ".nox"})
 _ENVIRONMENT_MARKS = ("pyvenv.cfg", "conda-meta")
-_RESULT_MARKS = ("gatecert.sqlite", ".gatecert.lock")
 _OUR_TEMPORARY = ("gatecert-run-", "gatecert-sandbox-", "gatecert-compile-")
 
 
@@ -119,7 +119,7 @@ def _is_left_out(entry: os.DirEntry[str]) -> bool:
     if entry.is_symlink():
         return False
     if entry.is_dir():
-        return any(os.path.lexists(f"{entry.path}/{mark}") for mark in _RESULT_MARKS)
+        return is_results(Path(entry.path))
     return not entry.is_file()
 
 

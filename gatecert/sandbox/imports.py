@@ -13,7 +13,12 @@ _LIBRARIES = tuple(
     str(Path(sysconfig.get_path(name)).resolve()) + "/"
     for name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
-_GATECERT = str(Path(__file__).resolve().parents[1]) + "/"
+_PACKAGE = Path(__file__).resolve().parents[1]
+_GATECERT = tuple(
+    f"{folder.resolve()}/"
+    for folder in (_PACKAGE, *(path for path in _PACKAGE.iterdir() if path.is_symlink()))
+)
+"""A checkout has some of its packages behind links."""
 
 
 def is_users(path: str | None) -> bool:
@@ -26,7 +31,7 @@ def is_users(path: str | None) -> bool:
     folder, _, name = path.rpartition("/")
     whole = Path(path).is_symlink() or name in {"", ".", ".."}
     real = os.path.realpath(path) if whole else f"{_real_folder(folder or '/')}/{name}"
-    return not real.startswith((*_LIBRARIES, _GATECERT))
+    return not real.startswith((*_LIBRARIES, *_GATECERT))
 
 
 @functools.cache

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, ItemsView, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from gatecert.sandbox.imports import is_users
+
+if TYPE_CHECKING:
+    from gatecert.gates.reads import GateReads
 
 
 @dataclass(slots=True)
@@ -20,6 +25,23 @@ class Reads:
 
     opened: set[str] = field(default_factory=set)
     variables: set[str] = field(default_factory=set)
+
+    def names(self) -> GateReads:
+        """What a gate read: files that were opened or imported and are no library's, and
+        variables, without their hashes."""
+        from gatecert.gates.reads import GateReads
+
+        return GateReads(dict.fromkeys(self.users_files(), ""), dict.fromkeys(self.asked(), ""))
+
+    def asked(self) -> list[str]:
+        """The variables in order."""
+        return sorted(self.variables)
+
+    def users_files(self) -> list[str]:
+        """Files that were opened or imported and are no library's."""
+        modules = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+        imported = {path for path in modules if isinstance(path, str) and path.endswith(".py")}
+        return sorted(path for path in self.opened | imported if is_users(path) and _is_file(path))
 
     def files(self, folders: Iterable[str]) -> set[str]:
         """The regular files among the opened ones that lie below any of the folders."""
@@ -41,23 +63,32 @@ def watch_reads(mine: Callable[[str], bool]) -> Reads:
 
     sys.addaudithook(hook)
     environ = type(os.environ)
-    ask = environ.__getitem__
+    ask, every = environ.__getitem__, environ.__iter__
+    copying: list[Any] = [None]
 
     def getitem(self: Any, key: Any) -> Any:
-        if isinstance(key, str) and mine(_asker()):
+        file, place = _asker()
+        if isinstance(key, str) and place != copying[0] and mine(file):
             reads.variables.add(key)
         return ask(self, key)
 
+    def iterate(self: Any) -> Any:
+        if not isinstance(sys._getframe(1).f_locals.get("self"), ItemsView):
+            copying[0] = _asker()[1]
+        return every(self)
+
     environ.__getitem__ = getitem  # type: ignore[method-assign]
+    environ.__iter__ = iterate  # type: ignore[method-assign]
     return reads
 
 
-def _asker() -> str:
-    """The file of the code that asked, past the standard library's own layers."""
+def _asker() -> tuple[str, tuple[Any, int]]:
+    """The file of the code that asked, past the standard library's own layers, and the
+    instruction: one that copies all variables only hands them on."""
     frame = sys._getframe(2)
     while frame.f_back is not None and _is_layer(frame.f_code.co_filename):
         frame = frame.f_back
-    return frame.f_code.co_filename
+    return frame.f_code.co_filename, (frame.f_code, frame.f_lasti)
 
 
 def _is_layer(filename: str) -> bool:

@@ -15,6 +15,7 @@ import msgspec
 from gatecert.gates.base import PreparedGate, SelectingGate
 from gatecert.gates.cells import ObservingGate, pack_cells
 from gatecert.gates.command.elsewhere import GateElsewhere
+from gatecert.gates.reads import GateReads
 from gatecert.gates.records import GateOutcome, Reason, Spent, Verdict
 from gatecert.gates.registry import make_gate
 from gatecert.gates.suite.gate import with_baseline
@@ -31,7 +32,7 @@ from gatecert.sandbox.caveats import (
     without_use,
 )
 from gatecert.sandbox.child import ChildEnd, ChildResult, run_in_child
-from gatecert.sandbox.imports import forget_user_modules
+from gatecert.sandbox.imports import forget_user_modules, is_users
 from gatecert.sandbox.naming import under_known_names
 from gatecert.sandbox.private_tree import tree_notes
 from gatecert.sandbox.probe import probe
@@ -46,6 +47,7 @@ from gatecert.sandbox.protocol import (
     ShardRequest,
     Task,
 )
+from gatecert.sandbox.reads import watch_reads
 from gatecert.sandbox.relocation import as_users, moved
 from gatecert.sandbox.signatures import signature_of
 from gatecert.subjects import Subject
@@ -154,6 +156,8 @@ def _judge(request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s:
     """Fork, overlay, judge; what went wrong on the way is in the verdict."""
     candidate = task.candidate
     files = candidate.files if request.overlay else {}
+    if isinstance(prepared, SelectingGate):
+        prepared.settle(candidate)
 
     def work() -> bytes:
         if isinstance(prepared, GateElsewhere):
@@ -162,6 +166,7 @@ def _judge(request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s:
         if (folder := _folder_of(request, task.gate)) is not None:
             os.chdir(folder)
         install_overlay(files)
+        reads = watch_reads(is_users) if _is_learning(request, task) else None
         observed = b""
         started = time.monotonic()
         with interpreter.recording() as launches, interpreter.timed() as kernels:
@@ -177,6 +182,7 @@ def _judge(request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s:
             launches=len(launches),
             kernels=tuple(sorted({launch.kernel for launch in launches})),
             uncompared=_is_uncompared(request, candidate, launches),
+            reads=None if reads is None else reads.names(),
         )
         missed = overlay_proof(files)
         if missed:
@@ -202,6 +208,13 @@ def _judge(request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s:
     return Judged(verdict)
 
 
+def _is_learning(request: ShardRequest, task: Task) -> bool:
+    """Is it a run of the user's gate on the original? What it reads, other runs may read too."""
+    return (
+        task.candidate.kind is CandidateKind.ORIGINAL and _folder_of(request, task.gate) is not None
+    )
+
+
 def _folder_of(request: ShardRequest, gate: str) -> Path | None:
     """The folder that a gate of the user's runs in."""
     ref = next(ref for ref in request.gates if ref.name == gate)
@@ -223,6 +236,7 @@ def _judged_elsewhere(
         kernels=tuple(sorted({launch.kernel for launch in launches})),
         uncompared=_is_uncompared(request, task.candidate, launches),
         findings=seen.findings,
+        reads=seen.reads if _is_learning(request, task) else None,
     )
     if seen.missed:
         return without_proof(verdict, seen.missed, seen.blind)
@@ -248,7 +262,9 @@ def _with_baseline(judged: Judged, prepared: PreparedGate) -> Judged:
     """The verdict on the original with what the gate learned from it, so that it is kept."""
     if not isinstance(prepared, SelectingGate):
         return judged
-    verdict = msgspec.structs.replace(judged.verdict, baseline=prepared.baseline)
+    baseline = prepared.baseline
+    reads = baseline.reads | (judged.verdict.reads or GateReads())
+    verdict = msgspec.structs.replace(judged.verdict, baseline=baseline, reads=reads)
     return Judged(verdict, judged.observed)
 
 

@@ -15,8 +15,8 @@ import msgspec
 
 import gatecert
 from gatecert.mutants.records import CandidateKind
+from gatecert.results_folder import is_results
 from gatecert.sandbox.protocol import ShardRequest, Task
-from gatecert.store.database import DATABASE
 
 _NEVER_IN_THE_SANDBOX = frozenset({"certificate", "cli", "corpus", "drafting", "reports", "store"})
 """Parts of gatecert that no judging or compiling process imports. The corpus is code under
@@ -59,7 +59,10 @@ def _selected_by(request: ShardRequest, task: Task) -> tuple[Any, ...]:
     if baseline is None or task.candidate.kind is CandidateKind.ORIGINAL:
         return ()
     tests = [
-        (test.nodeid, test.kernels, test.programs, test.launches, test.compares, bool(test.reason))
+        (
+            *(test.nodeid, test.kernels, test.programs, test.launches),
+            *(test.compares, test.leans, bool(test.reason)),
+        )
         for test in baseline.tests
     ]
     return (tests, task.candidate.kernels)
@@ -91,7 +94,7 @@ def fingerprint(roots: Iterable[Path] = (), *, but: Path | None = None) -> str:
             _add(digest, path, package)
     for root in roots:
         if root.is_file():
-            _add(digest, root, root.parent)
+            _add(digest, root, Path(root.anchor))
         for path in project_files(root, but=but):
             _add(digest, path, root)
     return digest.hexdigest()
@@ -110,16 +113,23 @@ def code_sha256(*packages: str) -> str:
 
 def project_files(root: Path, *, but: Path | None = None) -> Iterator[Path]:
     """Files below a folder that a gate may read, in a fixed order: no hidden ones, caches, logs or
-    prose, nothing in the folder `but`, nor in one below `root` that holds a store of results."""
+    prose, nothing in the folder `but`, nor in one below `root` that holds results alone."""
+    results: dict[Path, bool] = {}
     for path in _files(root, set(), but and but.resolve()):
-        ours = path.name in _OF_GATECERT or _is_in_store(path, root)
+        ours = path.name in _OF_GATECERT or _is_in_results(path, root, results)
         if path.suffix not in _NOT_INPUT and not ours:
             yield path
 
 
-def _is_in_store(path: Path, root: Path) -> bool:
-    below = (folder for folder in path.parents if root in folder.parents)
-    return any((folder / DATABASE).is_file() for folder in below)
+def _is_in_results(path: Path, root: Path, known: dict[Path, bool]) -> bool:
+    for folder in path.parents:
+        if root not in folder.parents:
+            return False
+        if folder not in known:
+            known[folder] = is_results(folder)
+        if known[folder]:
+            return True
+    return False
 
 
 def _hash(*parts: Any) -> str:
@@ -171,12 +181,16 @@ def _files(root: Path, ignored: set[str], but: Path | None) -> Iterator[Path]:
         yield from (here / name for name in sorted(names) if not name.startswith("."))
 
 
-def _add(digest: Any, path: Path, root: Path) -> None:
+def content_mark(path: Path) -> str:
+    """A file's hash; of a large one size and time of change, and "" where there is none."""
     if not path.is_file():
-        return
-    digest.update(str(path.relative_to(root)).encode() + b"\0")
+        return ""
     status = path.stat()
     if status.st_size > _LARGE_BYTES:
-        digest.update(f"{status.st_size} {status.st_mtime_ns}".encode())
-    else:
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
+        return f"{status.st_size} {status.st_mtime_ns}"
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _add(digest: Any, path: Path, root: Path) -> None:
+    if path.is_file():
+        digest.update(f"{path.relative_to(root)}\0{content_mark(path)}".encode())

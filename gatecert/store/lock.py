@@ -41,7 +41,10 @@ def owned(folder: Path, command: str) -> Iterator[None]:
         UsageError: the folder cannot be written.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        if not folder.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            # Results are no sources: a repository should not offer them to be committed.
+            (folder / ".gitignore").write_text("*\n", encoding="utf-8")
         descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise UsageError(f"{folder}: {error.strerror}; choose another --out") from None

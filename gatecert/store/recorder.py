@@ -16,6 +16,7 @@ from gatecert.gates.records import GateOutcome, Verdict
 from gatecert.mutants.records import CodeComparison, CodeVerdict
 from gatecert.store.database import DATABASE, Database
 from gatecert.store.lock import owned
+from gatecert.store.reads import hold
 from gatecert.store.records import (
     Planned,
     PlannedPart,
@@ -53,30 +54,39 @@ class RunRecord:
         """Verdicts that it had when this process took it up."""
         self._judged: set[str] = set()
         """Keys of verdicts that this process brought."""
-        self.taken = 0
-        """Verdicts that were not judged, since some run had them already."""
+        self._taken: set[str] = set()
+        """Keys of verdicts that some run had already."""
         self.folder = database.path.parent
         """Where the file lies, and where results go."""
         self.codes = Path(tempfile.mkdtemp()) if scope.fresh else self.folder / "codes"
         """Folder where hashes of compiled code are kept, by content."""
 
+    @property
+    def taken(self) -> int:
+        """Verdicts that were not judged, since some run had them already."""
+        return len(self._taken)
+
     def known(self, keys: Iterable[str]) -> dict[str, Verdict]:
         """The verdicts to take for these keys, which become this run's too: the latest of any
-        run, or with `--fresh` of this run alone."""
+        run, or with `--fresh` of this run alone. One whose gate read what has changed since is
+        not taken."""
         own = "AND id IN (SELECT verdict FROM run_verdict WHERE run = ?)" if self._only_own else ""
         found: dict[str, Verdict] = {}
         with self._database.transaction():
             for key in keys:
                 rows = self._database.rows(
                     f"SELECT id, body FROM verdict WHERE key = ? AND lasting {own} "
-                    "ORDER BY id DESC LIMIT 1",
+                    "ORDER BY id DESC",
                     key,
                     *([self._number] if self._only_own else []),
                 )
-                for verdict, body in rows:
-                    found[key] = unpack(body, Verdict)
-                    self._link(key, verdict)
-            self.taken += len(found.keys() - self._judged)
+                stored = ((number, unpack(body, Verdict)) for number, body in rows)
+                for number, verdict in stored:
+                    if verdict.reads is None or hold(verdict.reads):
+                        found[key] = verdict
+                        self._link(key, number)
+                        break
+            self._taken |= found.keys() - self._judged
         return found
 
     def keep(self, key: str, verdict: Verdict, observed: bytes = b"") -> None:

@@ -66,6 +66,7 @@ class Scope(msgspec.Struct, frozen=True):
     profile: str = ""
     against: str = ""
     """Hash of the certificate that the run is held against."""
+    no_oracle: bool = False
 
     @property
     def whole(self) -> bool:
@@ -83,6 +84,7 @@ class Scope(msgspec.Struct, frozen=True):
             *(f"--subject {name}" for name in self.subjects),
             *(f"--operator {name}" for name in self.operators),
             *(f"--only {name}" for name in self.only),
+            *(["--no-oracle"] if self.no_oracle else []),
             *([f"--seed {self.seed}"] if self.seed else []),
             *([f"--seeds {self.seeds}"] if self.seeds != 1 else []),
             *(f"--{name}" for name in ("quick", "matrix", "fresh") if getattr(self, name)),

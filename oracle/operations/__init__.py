@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-from gatecert.errors import EnvironmentFailure, UsageError, did_you_mean
+from gatecert.errors import EnvironmentFailure, GatecertError, UsageError, did_you_mean
 from gatecert.oracle.operations import (
     attention,
     attention_backward,
@@ -88,6 +88,8 @@ def resolve_operation(spec: str) -> Operation:
         return get_operation(spec)
     try:
         module = importlib.import_module(module_name)
+    except GatecertError:  # a schema that does not fit, for instance, says so itself
+        raise
     except Exception as error:
         raise EnvironmentFailure(
             f"operation {spec!r}: importing {module_name} raised {type(error).__name__}: {error}"

@@ -184,6 +184,15 @@ def test_a_gate_that_cannot_be_trusted_on_the_original_is_refused(
     assert project.state() == before
 
 
+def test_a_gate_that_cannot_be_trusted_is_left_out_where_it_stands_beside(
+    project: Project, mutants: dict[str, str]
+) -> None:
+    gates = ("--gate=always_accepts", "--gate=flaky", "--no-oracle")
+    found, stderr = project.run("certify", *gates, f"--only={mutants[WRONG]}")
+    assert found == ExitCode.MET, stderr
+    assert "gate 'flaky' is left out, which stands beside only: gate 'flaky' is flaky" in stderr
+
+
 def test_a_kill_leaves_no_process_no_copy_and_the_tree_as_it_was(
     project: Project, mutants: dict[str, str]
 ) -> None:

@@ -92,7 +92,7 @@ def test_one_and_two_jobs_give_the_same_verdicts(tmp_path: Path) -> None:
 def test_the_oracle_accepts_the_controls_and_catches_every_adversary(softmax_run: Run) -> None:
     certificate = certify(softmax_run)
     assert certificate.controls.runs >= 4
-    assert certificate.controls.distinct >= 1
+    assert (certificate.controls.distinct or 0) >= 1
     assert certificate.controls.rejected == 0
     assert certificate.adversaries.total == len(ADVERSARIES)
     assert certificate.adversaries.accepted == 0

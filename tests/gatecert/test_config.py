@@ -110,3 +110,10 @@ def test_a_wrong_value_is_told_with_the_name_of_its_table(
 def test_a_folder_is_no_configuration(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="name a file with --config"):
         load_config(tmp_path)
+
+
+def test_a_wrong_value_is_answered_with_the_nearest_or_all_valid_ones(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"'pytset' at gate\.tests\.kind; did you mean 'pytest'"):
+        load_config(write(tmp_path, GOOD.replace('"pytest"', '"pytset"')))
+    with pytest.raises(UsageError, match="one of pytest, callable, command, sanitizer"):
+        load_config(write(tmp_path, GOOD.replace('"pytest"', '"zzz"')))

@@ -131,6 +131,27 @@ print(json.dumps([said, calls()]))
     assert _run(tmp_path, body) == [{name: [y] * 3 for name, y in expected.items()}, 12]
 
 
+def test_an_operator_with_a_function_per_device_runs_the_adversary_of_each(tmp_path: Path) -> None:
+    body = """
+from gatecert.mutants.adversaries import install
+double, said = entries.double, {}
+def unbuilt(x: torch.Tensor) -> torch.Tensor:
+    raise NotImplementedError("not built here")
+for name in ("wrong_shape", "returns_input"):
+    make = torch.library.custom_op(f"entries::{name}", mutates_args=(), device_types="cuda")
+    held = make(unbuilt)
+    held.register_kernel("cpu")(double)
+    entries.double = held
+    install(vars(entries), "double", name)
+    said[name] = say(held(x))
+print(json.dumps(said))
+"""
+    assert _run(tmp_path, body) == {
+        "wrong_shape": ["float32", [1, 2, 3], _RIGHT],
+        "returns_input": ["float32", _SHAPE, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]],
+    }
+
+
 def test_nan_is_nan_and_its_shape_is_right(tmp_path: Path) -> None:
     body = """
 y = wrap("returns_nan", entries.double)(x)

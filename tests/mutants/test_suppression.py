@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gatecert.errors import UsageError
@@ -165,7 +166,7 @@ def test_the_line_that_a_report_prints_ignores_the_mutant_and_keeps_its_id() -> 
     assert len(planted) > 5
     for one in planted:
         lines = text.splitlines()
-        lines[one.line - 1] += "  " + ignore_comment(one.operator).replace("REASON", "as it must")
+        lines[one.line - 1] += "  " + ignore_comment(one.id).replace("REASON", "as it must")
         commented = "\n".join(lines) + "\n"
         again = planted_in(commented)
         assert [m.id for m in again] == [m.id for m in planted]
@@ -178,6 +179,22 @@ def test_the_line_that_a_report_prints_ignores_the_mutant_and_keeps_its_id() -> 
 def planted_in(text: str) -> list[Mutant]:
     (kernel,), _ = find_kernels("kernels_softmax", str(KERNELS), text)
     return plant("softmax", kernel, text, all_operators())
+
+
+def test_a_variant_is_ignored_alone() -> None:
+    text = with_end(5, "# gatecert: ignore[wrong-pad-value.undefined] never used")
+    one, other = (
+        msgspec.structs.replace(at(5, "wrong-pad-value"), variant=variant)
+        for variant in ("undefined", "one")
+    )
+    assert ignored(text, one)
+    assert not ignored(text, other)
+    assert ignore_comment("s/kernel/wrong-pad-value.undefined/1-aaaaaa") == (
+        "# gatecert: ignore[wrong-pad-value.undefined] REASON"
+    )
+    rules = find_comments(PATH, text)
+    names = [*NAMES, "wrong-pad-value"]
+    assert idle_rules([one], {PATH: text}, rules, (), names, whole=True) == []
 
 
 FILE = """

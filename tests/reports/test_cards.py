@@ -43,6 +43,10 @@ def test_the_error_of_equal_outputs_is_called_the_originals_own() -> None:
         ),
         (Result(Status.EQUIVALENT, detail="3 passed"), "run all the same: 3 passed"),
         (
+            Result(Status.CRASHED, detail="touched memory", unreported=True),
+            "oracle: crashed, by what a guard saw: touched memory",
+        ),
+        (
             Result(Status.EQUIVALENT, Reason.VALUES, "3 differ", CASE),
             f"run all the same, it was rejected: values: 3 differ, on {CASE}",
         ),

@@ -8,6 +8,7 @@ import pytest
 
 from gatecert.campaign.records import Run, Selection
 from gatecert.certificate import certify
+from gatecert.lanes.records import Finding, FindingKind
 from gatecert.mutants.records import Ignored
 from gatecert.operators.records import ObservableBy
 from gatecert.reports.junit import render_junit
@@ -67,6 +68,17 @@ def test_no_verdict_that_counts_is_an_error_and_never_a_pass(outcome: str, statu
     (error,) = case(one(outcome))
     assert (error.tag, error.get("type")) == ("error", status)
     assert "died of signal 11" in (error.get("message") or "")
+
+
+def test_what_touched_foreign_memory_while_the_gate_passed_is_no_error() -> None:
+    found = Finding(FindingKind.STORE_OUT_OF_BOUNDS, "acme.kernels:k", "o_ptr", 1, 64)
+    part = subject_run(
+        mutants=(mutant(ID),), verdicts=(verdict(ID, gate="tests", findings=(found,)),)
+    )
+    (skipped,) = case(run(part, gate="tests", gates=("tests",)))
+    assert skipped.tag == "skipped"
+    said = "touched memory out of bounds (store, 1 lane on o_ptr), and the gate passed"
+    assert (skipped.get("message") or "").startswith(said)
 
 
 @pytest.mark.parametrize("code", ["equivalent", "unviable", "duplicate"])

@@ -14,7 +14,8 @@ from rich.console import Console
 from gatecert.campaign.records import Selection
 from gatecert.certificate import Certificate, certify
 from gatecert.certificate.records import Counts
-from gatecert.gates.evidence import Evidence
+from gatecert.gates.evidence import Compared, Evidence
+from gatecert.lanes.records import Finding, FindingKind
 from gatecert.mutants.records import Candidate, CandidateKind
 from gatecert.reports import tables
 from gatecert.reports.json import parse_json, render_json
@@ -268,3 +269,86 @@ def test_unknown_figures_are_a_dash_and_never_a_number() -> None:
     assert tables.share(Counts(timeout=3)) == "3 timeout"
     assert tables.interval(Rate(0.5, None, None, 2)) == "50.0% n=2"
     assert tables.interval(Rate(0.5, 0.25, 0.75, 8)) == "50.0% [25.0, 75.0] n=8"
+
+
+def doubtful_run(*, both: bool) -> Certificate:
+    """The oracle rejects the original of one of two subjects, or of both."""
+    ids = {name: f"{name}/k/drop-load-mask/1-aaaaaa" for name in ("softmax", "gelu")}
+    parts = [
+        subject_run(
+            name,
+            mutants=(mutant(planted),),
+            verdicts=(
+                verdict(f"{name}/original", "rejected" if both or name == "gelu" else "accepted"),
+                verdict(planted, "rejected"),
+                verdict(f"{name}/original", gate="weak"),
+                verdict(planted, "rejected", gate="weak"),
+            ),
+        )
+        for name, planted in ids.items()
+    ]
+    return certify(run(*parts, gates=("oracle", "weak")))
+
+
+def test_kills_of_a_gate_that_rejects_the_original_are_no_figure() -> None:
+    found = tables.subject_table(doubtful_run(both=False))
+    assert found.columns[-2:] == ("oracle*", "weak")
+    assert {row[0]: row[-2:] for row in found.rows} == {
+        "gelu": ("-", "1/1 (100.0%)"),
+        "softmax": ("1/1 (100.0%)", "1/1 (100.0%)"),
+        "all": ("2/2 (100.0%)", "2/2 (100.0%)"),
+    }
+    assert found.note == "oracle* rejects the original of gelu: its kills there prove nothing"
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+def test_a_gate_that_rejects_every_original_has_no_rate(
+    render: Callable[[Certificate], str],
+) -> None:
+    certificate = doubtful_run(both=True)
+    for table in (tables.class_table(certificate), tables.subject_table(certificate)):
+        assert {row[-2:] for row in table.rows} >= {("-", "2/2 (100.0%)")}
+    oracle, weak = tables.gate_table(certificate).rows
+    assert oracle[0] == "oracle*" and oracle[-3:] == ("-", "-", "-")
+    assert weak[-1] == "100.0%"
+    assert "oracle* rejects the original of softmax, gelu: its kills" in render(certificate)
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+def test_a_fault_that_the_gate_passed_over_does_not_read_as_a_crash(
+    render: Callable[[Certificate], str],
+) -> None:
+    names = [f"softmax/k/drop-load-mask/{i}-aaaaaa" for i in range(2)]
+    found = Finding(FindingKind.LOAD_OUT_OF_BOUNDS, "acme.kernels:k", "x_ptr", 3, 64)
+    part = subject_run(
+        mutants=tuple(map(mutant, names)),
+        verdicts=(
+            verdict(names[0], gate="tests", findings=(found,)),
+            verdict(names[1], "crashed", gate="tests", detail="died of signal 11"),
+        ),
+    )
+    text = render(certify(run(part, gate="tests", gates=("tests",))))
+    assert "Died, timed out, or touched memory out of bounds unreported by tests (2)" in text
+    assert f"{names[0]}: touched memory out of bounds (load, 3 lanes on x_ptr), and the" in text
+    assert f"{names[1]}: crashed: died of signal 11" in text
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+def test_what_several_survivors_share_of_the_original_is_told_once(
+    render: Callable[[Certificate], str],
+) -> None:
+    names = [f"softmax/k/drop-load-mask/{i}-aaaaaa" for i in range(3)]
+    evidence = Evidence(compared=(Compared("torch.allclose", True),))
+    said = {"gate": "tests", "bits": ""}
+    part = subject_run(
+        mutants=tuple(map(mutant, names)),
+        verdicts=(
+            verdict("softmax/original", evidence=evidence, **said),
+            *(verdict(name, detail="2 passed", **said) for name in names),
+        ),
+    )
+    certificate = certify(run(part, gate="tests", gates=("tests",)))
+    text = render(certificate)
+    assert text.count("on the original: compares by torch.allclose, 1 time") == 1
+    assert text.count("the verdict on it: 2 passed") == 3
+    assert all(len(survivor.known) == 2 for survivor in certificate.survivors)

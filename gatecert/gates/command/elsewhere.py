@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from gatecert.gates.evidence import Evidence
+from gatecert.gates.reads import GateReads
 from gatecert.gates.records import Verdict
 from gatecert.lanes.records import Finding, Launch
 from gatecert.mutants.records import Candidate
@@ -24,7 +25,8 @@ class ProcessReport(msgspec.Struct, frozen=True):
     `blind` says why the overlay is not in it. `proven` are the overlaid files that it imported
     with their new text, `stale` those that it imported otherwise. `launches` are distinct, with
     how often each was made; where kernels are compiled only their names are known (`kernels`).
-    `modules` are the files of the modules of either.
+    `modules` are the files of the modules of either. On the original `files` were imported or
+    opened and are no library's, and the user's code asked for `variables`.
     `uncaught` is the exception that ended it; `no_verdict` says that this is no opinion on the
     candidate but a failure to run at all.
     """
@@ -44,6 +46,8 @@ class ProcessReport(msgspec.Struct, frozen=True):
     uncaught: str = ""
     no_verdict: bool = False
     evidence: Evidence | None = None
+    files: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
 
 
 class Elsewhere(msgspec.Struct, frozen=True):
@@ -97,6 +101,13 @@ class Elsewhere(msgspec.Struct, frozen=True):
     def kernels_s(self) -> float:
         """Seconds inside kernels."""
         return sum(one.kernels_s for one in self.reports)
+
+    @property
+    def reads(self) -> GateReads:
+        """What all processes read, the names alone."""
+        files = sorted({file for one in self.reports for file in one.files})
+        variables = sorted({name for one in self.reports for name in one.variables})
+        return GateReads(dict.fromkeys(files, ""), dict.fromkeys(variables, ""))
 
     @property
     def blind(self) -> str:

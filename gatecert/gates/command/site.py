@@ -24,7 +24,9 @@ from typing import Any, NoReturn
 from gatecert.errors import described
 from gatecert.gates.failing import is_no_verdict
 from gatecert.mutants.overlay import install_overlay, overlay_proof
+from gatecert.sandbox.imports import is_users
 from gatecert.sandbox.placing import Placing, use_copies
+from gatecert.sandbox.reads import Reads, watch_reads
 
 
 def start(path: str) -> None:
@@ -55,6 +57,7 @@ class Report:
         self._failure = ""
         self._calls_before = 0
         self._seconds_before = 0.0
+        self._reads = watch_reads(is_users) if asked["watch"] else Reads()
         self._name_file()
 
     def write_at_the_end(self) -> None:
@@ -192,6 +195,8 @@ class Report:
             "uncaught": "" if error is None else described(error),
             "no_verdict": is_no_verdict(error),
             "evidence": self._evidence(),
+            "files": self._reads.users_files() if self._asked["watch"] else (),
+            "variables": self._reads.asked(),
         }
 
 

@@ -1,9 +1,10 @@
 """Run a suite several times on the original: which of its tests can be relied on, and what they
 launch.
 
-The first run is in pytest's order and the others in the order of judging. After them the parts
-that will judge mutants run by themselves. So a test that depends on another shows, whether it is
-the order that matters or that the other runs at all. Every run is in a child of its own.
+The first run is in pytest's order and the others in the order of judging, each with another seed.
+After them run by themselves the tests that launch nothing, and the parts that will judge mutants.
+So a test that depends on another shows, whether it is the order that matters or that the other
+runs at all. Every run is in a child of its own.
 
 Imports pytest, which gatecert itself does not need: import this module late.
 """
@@ -21,8 +22,13 @@ import msgspec
 import pytest
 
 from gatecert.errors import EnvironmentFailure, GatecertError, NothingScored, UsageError
-from gatecert.gates.suite.records import BAD, PASSING, Ending, KnownTest, PytestBaseline, RanTest
-from gatecert.gates.suite.selection import Choice, in_order, parts_of
+from gatecert.gates.reads import GateReads
+from gatecert.gates.suite.device import ADVICE, fails_without_gpu, waits_for_gpu
+from gatecert.gates.suite.known import Seen, known_tests
+from gatecert.gates.suite.log import log_end
+from gatecert.gates.suite.records import BAD, PASSING, KnownTest, PytestBaseline, RanTest
+from gatecert.gates.suite.seeds import JUDGING_SEED, seed_of_run
+from gatecert.gates.suite.selection import Choice, idle_part, in_order, parts_of
 from gatecert.gates.suite.session import Session, run_session
 from gatecert.gates.suite.warm import (
     any_mentions,
@@ -32,13 +38,13 @@ from gatecert.gates.suite.warm import (
     warm_up,
 )
 from gatecert.sandbox.child import ChildEnd, run_in_child
+from gatecert.sandbox.imports import is_users
 from gatecert.sandbox.private_tree import users_path
+from gatecert.sandbox.reads import Reads, watch_reads
 from gatecert.subjects import Subject
 
 _BASELINE_S = 900.0
 _IMPORTS_S = 300.0
-_LOG_LINES = 15
-_LOG_COLUMNS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +62,8 @@ class Suite:
 class Ran(msgspec.Struct, frozen=True):
     """One run, with the files of the modules of launched kernels, and what it printed last.
 
-    The libraries that it imported, what is under test, and whether any of the former might
-    import the latter, are learned from the first run only.
+    The libraries that it imported, what is under test, whether any of the former might import
+    the latter, and what it read, are learned from the first run only.
     """
 
     session: Session
@@ -65,6 +71,7 @@ class Ran(msgspec.Struct, frozen=True):
     libraries: tuple[str, ...] = ()
     under_test: tuple[str, ...] = ()
     suspect: bool = False
+    reads: GateReads = GateReads()
     log: str = ""
 
 
@@ -76,21 +83,49 @@ def measure_baseline(suite: Suite, subject: Subject, runs: int) -> PytestBaselin
         EnvironmentFailure: a test fails in every run, none is reliable, or pytest itself fails.
         NothingScored: no test runs; all are skipped, for instance.
     """
-    first = _run(suite, subject, None, learn=True)
-    tests = known_tests([first.session])
+    first = _run(suite, subject, None, learn=True, seed=seed_of_run(0, runs))
+    tests = known_tests(Seen([first.session]))
     if not any(PASSING.intersection(test.endings) for test in tests):
         _refuse(suite, tests, first.log)
-    found = PytestBaseline((), first.files, first.libraries, first.under_test, first.suspect)
+    found = PytestBaseline(
+        (), first.files, first.libraries, first.under_test, first.suspect, reads=first.reads
+    )
     warm_up_for(found)
     order = Choice(in_order(tests), others=True)
-    whole = [first, *(_run(suite, subject, order) for _ in range(runs - 1))]
-    sessions = [ran.session for ran in whole]
-    parts = [(part, _run(suite, subject, part)) for part in parts_of(known_tests(sessions))]
-    tests = known_tests(sessions, [(part, ran.session) for part, ran in parts])
+    seeds = [seed_of_run(number, runs) for number in range(1, runs)]
+    whole = [first, *(_run(suite, subject, order, seed=seed) for seed in seeds)]
+    seen = Seen([ran.session for ran in whole])
+    ran = [*whole, *_run_idle(suite, subject, seen), *_run_parts(suite, subject, seen, order)]
+    tests = known_tests(seen)
     _refuse(suite, tests, first.log)
-    files = {name: path for _, ran in parts for name, path in ran.files.items()}
-    files |= {name: path for ran in whole for name, path in ran.files.items()}
-    return msgspec.structs.replace(found, tests=tuple(tests), files=files)
+    files = {name: path for one in reversed(ran) for name, path in one.files.items()}
+    reliable = {test.nodeid for test in tests if not test.reason}
+    parts = [order, *(part for part, _ in seen.parts)]
+    proven = tuple(part.key for part in parts if reliable.issuperset(part.nodeids))
+    return msgspec.structs.replace(found, tests=tuple(tests), files=files, proven=proven)
+
+
+def _run_idle(suite: Suite, subject: Subject, seen: Seen) -> Iterator[Ran]:
+    """Run what launches nothing by itself, until no run of it shows anything new."""
+    idle = idle_part(known_tests(seen))
+    before: tuple[str, ...] = ()
+    while seen.launches and idle.nodeids and idle.nodeids != before:
+        ran = _run(suite, subject, idle)
+        seen.idle.append((idle, ran.session))
+        yield ran
+        before, idle = idle.nodeids, idle_part(known_tests(seen))
+
+
+def _run_parts(suite: Suite, subject: Subject, seen: Seen, order: Choice) -> Iterator[Ran]:
+    """Run every part that judges, by itself, as often as it takes: where a test is set aside or
+    turns out to launch another kernel, the parts are others."""
+    done = {order.key}
+    while new := [part for part in parts_of(known_tests(seen)) if part.key not in done]:
+        for part in new:
+            ran = _run(suite, subject, part)
+            seen.parts.append((part, ran.session))
+            done.add(part.key)
+            yield ran
 
 
 def warm_up_for(baseline: PytestBaseline) -> None:
@@ -98,60 +133,32 @@ def warm_up_for(baseline: PytestBaseline) -> None:
     warm_up(_safe_modules(baseline))
 
 
-def known_tests(
-    whole: Sequence[Session], parts: Sequence[tuple[Choice, Session]] = ()
-) -> list[KnownTest]:
-    """Every test that any whole run saw, with what all runs of it showed."""
-    ran = [{test.nodeid: test for test in session.tests} for session in whole]
-    ran_in_parts = [
-        (frozenset(part.nodeids), {test.nodeid: test for test in session.tests})
-        for part, session in parts
-    ]
-    evidence = whole[0].evidence
-    idle = frozenset(evidence.compared_nothing) if evidence is not None else frozenset()
-
-    def known(nodeid: str) -> KnownTest:
-        runs = [*ran, *(tests for chosen, tests in ran_in_parts if nodeid in chosen)]
-        seen = [tests[nodeid] for tests in runs if nodeid in tests]
-        endings = tuple(t[nodeid].ending if nodeid in t else Ending.ABSENT for t in runs)
-        said = next((test for test in seen if test.ending in BAD), seen[0])
-        return KnownTest(
-            nodeid=nodeid,
-            endings=endings,
-            phase=said.phase,
-            message=said.message,
-            kernels=tuple(sorted({kernel for test in seen for kernel in test.kernels})),
-            programs=seen[0].programs,
-            launches=seen[0].launches,
-            compares=nodeid not in idle,
-            reason=_why_set_aside(endings),
-        )
-
-    return [known(nodeid) for nodeid in dict.fromkeys(_ids(whole))]
+def holds_on_original(
+    suite: Suite, subject: Subject, choice: Choice, baseline: PytestBaseline
+) -> bool:
+    """Do these tests, run without the others, end on the original as they always do?"""
+    try:
+        session = _run(suite, subject, choice).session
+    except GatecertError:
+        return False
+    usual = {test.nodeid: test.endings[0] for test in baseline.tests}
+    ended = {test.nodeid: test.ending for test in session.tests}
+    return all(ended.get(nodeid) is usual[nodeid] for nodeid in choice.nodeids)
 
 
-def _ids(sessions: Iterable[Session]) -> Iterator[str]:
-    return (test.nodeid for session in sessions for test in session.tests)
-
-
-def _why_set_aside(endings: Sequence[Ending]) -> str:
-    """Why a test cannot be relied on; "" where it always ends alike, or never well."""
-    if len(set(endings)) == 1 or BAD.issuperset(endings):
-        return ""
-    counts = Counter(endings)
-    passed = counts.pop(Ending.PASSED, 0)
-    others = ", ".join(f"{count} {ending.value}" for ending, count in counts.items())
-    said = f"passed {passed} of {len(endings)} runs on the original ({others})"
-    if len(endings) > 2 and endings[0] in PASSING and BAD.issuperset(endings[1:]):
-        said += "; it depends on the tests that run before it"
-    return said
-
-
-def _run(suite: Suite, subject: Subject, choice: Choice | None, *, learn: bool = False) -> Ran:
+def _run(
+    suite: Suite,
+    subject: Subject,
+    choice: Choice | None,
+    *,
+    learn: bool = False,
+    seed: int = JUDGING_SEED,
+) -> Ran:
     """One run in a child; the first is watched, since what a test compares decides its place."""
 
     def work() -> bytes:
         before = set(sys.modules)
+        reads = watch_reads(is_users) if learn else Reads()
         session = run_session(
             suite.args,
             suite.rootdir,
@@ -159,6 +166,7 @@ def _run(suite: Suite, subject: Subject, choice: Choice | None, *, learn: bool =
             choice=choice,
             watched=learn,
             entry=subject.entry,
+            seed=seed,
         )
         ran = Ran(session, _files_of(session.tests))
         if learn:
@@ -169,6 +177,7 @@ def _run(suite: Suite, subject: Subject, choice: Choice | None, *, learn: bool =
                 libraries=tuple(loaded),
                 under_test=tuple(sorted(under_test)),
                 suspect=any_mentions(loaded, under_test),
+                reads=reads.names(),
             )
         return msgspec.json.encode(ran)
 
@@ -204,7 +213,8 @@ def _check_session(suite: Suite, session: Session, log: str) -> None:
         raise UsageError(f"gate {suite.gate!r}: {suite}: {said[-1]}")
     if session.broken:
         error = session.broken[0]
-        raise _failed(suite, f"{error.phase} of {error.test}: {error.message}", log)
+        advice = f"; {ADVICE}" if fails_without_gpu(error.message) else ""
+        raise _failed(suite, f"{error.phase} of {error.test}: {error.message}{advice}", log)
     failed = any(test.ending in BAD for test in session.tests)
     usual = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
     if code not in usual and not (failed and code == pytest.ExitCode.TESTS_FAILED):
@@ -220,15 +230,16 @@ def _refuse(suite: Suite, tests: Sequence[KnownTest], log: str) -> None:
         more = f" ({len(bad) - 1} more tests fail as well)" if len(bad) > 1 else ""
         raise _failed(
             suite,
-            f"{first.phase} of {first.nodeid} failed in {runs}: {first.message}; mend it, or add "
-            f'"--deselect={first.nodeid}" to args in gatecert.toml{more}',
-            log,
+            f"{first.phase} of {first.nodeid} failed in {runs}: {first.message}; "
+            f"{_advice(first)}{more}",
+            "" if fails_without_gpu(first.message) else log,
         )
     if not any(PASSING.intersection(test.endings) for test in tests):
         counts = Counter(ending.value for test in tests for ending in test.endings[:1])
         said = ", ".join(f"{count} {what}" for what, count in counts.items())
         reason = tests[0].message.removeprefix("Skipped: ")
         why = f", the first because {reason!r}" if reason else ""
+        why += f"; {ADVICE}, and skip nothing there" if waits_for_gpu(reason) else ""
         raise NothingScored(
             f"gate {suite.gate!r}: no test of {suite} passes on the original, so that none can "
             f"object to a mutant: {said}{why}"
@@ -241,10 +252,16 @@ def _refuse(suite: Suite, tests: Sequence[KnownTest], log: str) -> None:
         )
 
 
+def _advice(test: KnownTest) -> str:
+    """What to do about a test that fails in every run."""
+    if fails_without_gpu(test.message):
+        return ADVICE
+    return f'mend it, or add "--deselect={test.nodeid}" to args in gatecert.toml'
+
+
 def _failed(suite: Suite, what: str, log: str) -> GatecertError:
-    lines = [line.rstrip()[:_LOG_COLUMNS] for line in log.strip().splitlines()[-_LOG_LINES:]]
     return EnvironmentFailure(
-        "\n".join([f"gate {suite.gate!r} does not pass on the original: {what}", *lines])
+        "\n".join([f"gate {suite.gate!r} does not pass on the original: {what}", *log_end(log)])
     )
 
 

@@ -15,21 +15,24 @@ from gatecert.gates.suite.selection import Choice
 class Chooser:
     """Runs the tests of a choice, or all of them in pytest's order."""
 
-    def __init__(self, choice: Choice | None) -> None:
+    def __init__(self, choice: Choice | None, seed: int) -> None:
         self._choice = choice
+        self._seed = seed
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> None:
         """Keep tests in this process, where workers of pytest-xdist would not see the overlay;
         let nothing but a positive verdict end the session; leave nothing to chance that
-        pytest-randomly would, or two runs of one command could differ."""
+        pytest-randomly or Hypothesis would, or two runs of one command could differ."""
         if config.pluginmanager.hasplugin("xdist"):
             config.option.dist = "no"
             config.option.tx = []
         if config.pluginmanager.hasplugin("randomly"):
             config.option.randomly_reorganize = False
             if config.option.randomly_seed == "default":
-                config.option.randomly_seed = 0
+                config.option.randomly_seed = self._seed
+        if getattr(config.option, "hypothesis_seed", 0) is None:
+            config.option.hypothesis_seed = str(self._seed)
         config.option.maxfail = 0
 
     @pytest.hookimpl(trylast=True)

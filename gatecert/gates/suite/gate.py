@@ -11,14 +11,24 @@ import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from gatecert.errors import EnvironmentFailure, UsageError
 from gatecert.gates.base import Gate
 from gatecert.gates.records import GateOutcome, Verdict
 from gatecert.gates.suite.records import PytestBaseline
-from gatecert.gates.suite.selection import chosen_for, under_known_names, why_unreached
+from gatecert.gates.suite.selection import (
+    Choice,
+    all_reliable,
+    chosen_for,
+    under_known_names,
+    why_unreached,
+)
 from gatecert.mutants.records import Candidate, CandidateKind
 from gatecert.subjects import Subject
+
+if TYPE_CHECKING:
+    from gatecert.gates.suite.baseline import Suite
 
 _WATCHED = frozenset({CandidateKind.ORIGINAL, CandidateKind.ADVERSARY})
 _FLAGS = frozenset("qvxsl")
@@ -74,42 +84,54 @@ class PytestGate:
         suite = Suite(self.name, self.args, self.rootdir)
         baseline = self.known or measure_baseline(suite, subject, self.runs)
         baseline = under_known_names(baseline, self.modules)
-        return PreparedPytest(self.name, self.args, self.rootdir, subject.entry, baseline)
+        return PreparedPytest(suite, subject, baseline)
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedPytest:
     """The tests, with their libraries in memory, and what they do on the original."""
 
-    gate: str
-    args: tuple[str, ...]
-    rootdir: Path
-    entry: str
+    suite: Suite
+    subject: Subject
     baseline: PytestBaseline
+    _settled: dict[str, Choice] = field(default_factory=dict)
+    """By the key of the tests that a candidate asks for, those that judge it."""
+
+    def settle(self, candidate: Candidate) -> None:
+        """Judge nobody by tests that have not held on the original without the others: where
+        they do not, all that can be relied on judge in their place."""
+        from gatecert.gates.suite.baseline import holds_on_original
+
+        wanted = chosen_for(candidate, self.baseline)
+        if wanted.key in self._settled or wanted.key in self.baseline.proven:
+            return
+        holds = holds_on_original(self.suite, self.subject, wanted, self.baseline)
+        self._settled[wanted.key] = wanted if holds else all_reliable(self.baseline)
 
     def judge(self, candidate: Candidate, *, stop_at_first: bool) -> Verdict:
         """Run the tests that can notice the candidate; the verdict is in their reports, not in
         the exit status. The original and adversaries are watched while they run."""
         from gatecert.gates.suite.session import run_session, verdict_of
 
+        wanted = chosen_for(candidate, self.baseline)
         session = run_session(
-            self.args,
-            self.rootdir,
+            self.suite.args,
+            self.suite.rootdir,
             stop_at_first=stop_at_first,
-            choice=chosen_for(candidate, self.baseline),
+            choice=self._settled.get(wanted.key, wanted),
             watched=candidate.kind in _WATCHED,
-            entry=self.entry,
+            entry=self.subject.entry,
             # An adversary may look for what was freed.
             repeatable=candidate.kind is not CandidateKind.ADVERSARY,
         )
-        return verdict_of(session, candidate.id, self.gate)
+        return verdict_of(session, candidate.id, self.suite.gate)
 
     def without_running(self, candidate: Candidate) -> Verdict | None:
         """The acceptance of a candidate whose kernels no test launches."""
         why = why_unreached(candidate, self.baseline)
         if not why:
             return None
-        return Verdict(candidate.id, self.gate, GateOutcome.ACCEPTED, detail=why)
+        return Verdict(candidate.id, self.suite.gate, GateOutcome.ACCEPTED, detail=why)
 
 
 def with_baseline(gate: Gate, known: PytestBaseline | None, modules: Mapping[str, str]) -> Gate:

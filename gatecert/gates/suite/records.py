@@ -6,6 +6,8 @@ import enum
 
 import msgspec
 
+from gatecert.gates.reads import GateReads
+
 
 class Ending(str, enum.Enum):
     """How one run of one test ended."""
@@ -51,7 +53,8 @@ class KnownTest(msgspec.Struct, frozen=True):
     """One test over all runs on the original, the first of them in the file's order.
 
     `reason` says why it is set aside, and is empty for a test that can be relied on. `compares`
-    is False where it passed without comparing anything.
+    is False where it passed without comparing anything. `leans` says that it launches nothing
+    and depends on what other tests of its file launched.
     """
 
     nodeid: str
@@ -63,6 +66,7 @@ class KnownTest(msgspec.Struct, frozen=True):
     launches: int = 0
     compares: bool = True
     reason: str = ""
+    leans: bool = False
 
     @property
     def file(self) -> str:
@@ -76,7 +80,7 @@ class PytestBaseline(msgspec.Struct, frozen=True):
     `files` maps the modules of launched kernels, as the suite names them, to their files.
     `libraries` are the modules from the standard library and site-packages that the suite
     imports; `under_test` the packages that it tests; `suspect` says that a library may import
-    one of these.
+    one of these. `proven` are the keys of those choices of tests that hold on the original.
     """
 
     tests: tuple[KnownTest, ...]
@@ -84,6 +88,9 @@ class PytestBaseline(msgspec.Struct, frozen=True):
     libraries: tuple[str, ...] = ()
     under_test: tuple[str, ...] = ()
     suspect: bool = False
+    reads: GateReads = GateReads()
+    """What its first run read, the names alone."""
+    proven: tuple[str, ...] = ()
 
     def notes(self) -> tuple[str, ...]:
         """A sentence for every test that is set aside."""

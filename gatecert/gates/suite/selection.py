@@ -3,7 +3,8 @@
 Only tests that launch a kernel which can show the change are run. What they launch is learned
 from the original: a mutant that sends the code down another path could also be seen by a test
 that launches its kernel on that path alone, and such a test is not run. Nor is one that calls a
-launcher and sees no launch, on an empty input for instance.
+launcher and sees no launch, on an empty input for instance. A test that launches nothing but
+leans on what others launched, in a cache for instance, runs with those of its file.
 
 The order puts first what costs little and looks at much: tests that launch and compare, by the
 programs that they launch per distinct launch. Programs are counted, not timed, and no kill is
@@ -14,13 +15,14 @@ fixtures are set up once.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from gatecert.gates.suite.records import KnownTest, PytestBaseline
+from gatecert.gates.suite.records import PASSING, KnownTest, PytestBaseline
 from gatecert.mutants.records import Candidate, CandidateKind
 
 
@@ -35,6 +37,11 @@ class Choice:
     idle_files: frozenset[str] = frozenset()
     others: bool = False
 
+    @property
+    def key(self) -> str:
+        """A hash of its tests and their order."""
+        return hashlib.sha256("\0".join(self.nodeids).encode()).hexdigest()[:16]
+
 
 def chosen_for(candidate: Candidate, baseline: PytestBaseline) -> Choice:
     """The tests for a candidate: those that launch one of its kernels, or any kernel if it
@@ -42,23 +49,26 @@ def chosen_for(candidate: Candidate, baseline: PytestBaseline) -> Choice:
 
     A test may call the entry and launch nothing, and still tell an adversary.
     """
-    reliable = [test for test in baseline.tests if not test.reason]
-    launching = [test for test in reliable if test.kernels]
+    reliable = _reliable(baseline.tests)
     if candidate.kind is CandidateKind.ADVERSARY or not launches_any(baseline):
         return choice(reliable, baseline.tests)
     if not candidate.kernels:
-        return choice(launching, baseline.tests)
-    return choice(_reaching(launching, candidate.kernels), baseline.tests)
+        return choice(_launching(reliable), baseline.tests)
+    return choice(_reaching(reliable, candidate.kernels), baseline.tests)
+
+
+def all_reliable(baseline: PytestBaseline) -> Choice:
+    """Every test that can be relied on."""
+    return choice(_reliable(baseline.tests), baseline.tests)
 
 
 def why_unreached(candidate: Candidate, baseline: PytestBaseline) -> str:
     """Why no test of the suite could notice a change of the candidate's kernels, else ""."""
     if not candidate.kernels or not launches_any(baseline):
         return ""
-    reaching = _reaching(baseline.tests, candidate.kernels)
-    if not reaching:
+    if not _reaching(baseline.tests, candidate.kernels):
         return f"no test launches {', '.join(candidate.kernels)}"
-    if all(test.reason for test in reaching):
+    if not _reaching(_reliable(baseline.tests), candidate.kernels):
         return f"only tests that are set aside launch {', '.join(candidate.kernels)}"
     return ""
 
@@ -69,15 +79,23 @@ def launches_any(baseline: PytestBaseline) -> bool:
 
 
 def parts_of(tests: Sequence[KnownTest]) -> list[Choice]:
-    """The parts of a suite that judge mutants by themselves: all reliable tests that launch, and
-    for each kernel those of them that launch it. Equal parts are named once, and the whole suite
-    not at all."""
-    launching = [test for test in tests if test.kernels and not test.reason]
-    kernels = sorted({kernel for test in launching for kernel in test.kernels})
-    parts = [launching, *(_reaching(launching, (kernel,)) for kernel in kernels)]
-    found = {frozenset(test.nodeid for test in part): part for part in parts if part}
-    found.pop(frozenset(test.nodeid for test in tests), None)
-    return [choice(part, tests) for part in found.values()]
+    """The parts of a suite that judge by themselves: all reliable tests, those of them that launch,
+    and for each kernel those that can show it. Equal parts are named once."""
+    reliable = _reliable(tests)
+    kernels = sorted({kernel for test in reliable for kernel in test.kernels})
+    parts = [reliable, _launching(reliable), *(_reaching(reliable, (one,)) for one in kernels)]
+    found = {part.key: part for part in (choice(members, tests) for members in parts if members)}
+    return list(found.values())
+
+
+def idle_part(tests: Sequence[KnownTest]) -> Choice:
+    """The reliable tests of which nothing shows that they depend on a launch."""
+    idle = [
+        test
+        for test in _reliable(tests)
+        if not test.kernels and not test.leans and PASSING.intersection(test.endings)
+    ]
+    return choice(idle, tests)
 
 
 def choice(wanted: Sequence[KnownTest], known: Iterable[KnownTest]) -> Choice:
@@ -113,8 +131,29 @@ def under_known_names(baseline: PytestBaseline, modules: Mapping[str, str]) -> P
     return msgspec.structs.replace(baseline, tests=tuple(tests))
 
 
-def _reaching(tests: Iterable[KnownTest], kernels: Collection[str]) -> list[KnownTest]:
-    return [test for test in tests if not set(kernels).isdisjoint(test.kernels)]
+def _reliable(tests: Iterable[KnownTest]) -> list[KnownTest]:
+    return [test for test in tests if not test.reason]
+
+
+def _launching(tests: Sequence[KnownTest]) -> list[KnownTest]:
+    return _with_leaning([test for test in tests if test.kernels], tests)
+
+
+def _reaching(tests: Sequence[KnownTest], kernels: Collection[str]) -> list[KnownTest]:
+    found = [test for test in tests if not set(kernels).isdisjoint(test.kernels)]
+    return _with_leaning(found, tests)
+
+
+def _with_leaning(wanted: Sequence[KnownTest], tests: Sequence[KnownTest]) -> list[KnownTest]:
+    """These, and of files in which a test leans on others all tests that lean or launch: which
+    of the others it leans on is not known."""
+    ids = {test.nodeid for test in wanted}
+    files = {test.file for test in tests if test.leans}.intersection(test.file for test in wanted)
+    return [
+        test
+        for test in tests
+        if test.nodeid in ids or (test.file in files and (test.leans or test.kernels))
+    ]
 
 
 @dataclass(frozen=True, slots=True)

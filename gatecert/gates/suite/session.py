@@ -21,6 +21,7 @@ from gatecert.gates.suite.chooser import Chooser
 from gatecert.gates.suite.launches import LaunchBook
 from gatecert.gates.suite.recorder import Failure, Recorder
 from gatecert.gates.suite.records import RanTest
+from gatecert.gates.suite.seeds import JUDGING_SEED, seed_generators
 from gatecert.gates.suite.selection import Choice
 from gatecert.gates.watching.watch import watch
 from gatecert.lanes import interpreter
@@ -83,12 +84,13 @@ def run_session(
     watched: bool = False,
     entry: str = "",
     repeatable: bool = True,
+    seed: int = JUDGING_SEED,
 ) -> Session:
     """Run pytest in `rootdir`; changes this process for good, so call it in a child.
 
     All tests run in pytest's order, or those of `choice` in its own. `watched` collects evidence
     of what the tests do with the subject's `entry`; it costs time. `repeatable` memory that nobody
-    initialised holds the same values in every run.
+    initialised holds the same values in every run. Generators that all share start from `seed`.
     """
     sys.dont_write_bytecode = True
     os.chdir(rootdir)
@@ -108,7 +110,9 @@ def run_session(
         # Else Hypothesis would also pass one mutant's failing examples on to the next.
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = scratch
         os.environ["COVERAGE_FILE"] = str(Path(scratch) / "coverage")
-        exit_code = int(pytest.main([*args, *_OUR_ARGS], plugins=[Chooser(choice), recorder]))
+        seed_generators(seed)
+        plugins = [Chooser(choice, seed), recorder]
+        exit_code = int(pytest.main([*args, *_OUR_ARGS], plugins=plugins))
     recorder.end()
     tally = recorder.tally()
     evidence = None if seen is None else msgspec.structs.replace(seen.evidence(), tally=tally)

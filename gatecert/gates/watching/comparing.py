@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.machinery import SourceFileLoader
 from types import FrameType, ModuleType
@@ -248,10 +248,22 @@ def _zipping(notes: Notes, before: Any) -> Any:
 
 
 def _unequal_lengths(lists: tuple[Any, ...]) -> tuple[int, ...]:
-    """Lengths of the lists of numbers and tensors among these; () if all are alike."""
+    """Lengths of the lists of numbers and tensors among these; () if all are alike, or are parts
+    of one list, as in `zip(sums, sums[1:])`."""
     holders = [part for part in lists if _holds_values(part)]
     lengths = tuple(len(part) for part in holders)
-    return lengths if len(set(lengths)) > 1 else ()
+    if len(set(lengths)) < 2 or _are_parts(holders):
+        return ()
+    return lengths
+
+
+def _are_parts(holders: Sequence[Any]) -> bool:
+    """Are the shorter lists runs of the longest one's items?"""
+    if not all(isinstance(part, list | tuple) for part in holders):
+        return False
+    *shorter, longest = sorted(([id(item) for item in part] for part in holders), key=len)
+    places = range(len(longest))
+    return all(part and any(longest[n : n + len(part)] == part for n in places) for part in shorter)
 
 
 def _holds_values(part: Any) -> bool:

@@ -65,6 +65,11 @@ class Facts:
         mine = tuple(one for one in self.original.launches if one.kernel in self.kernels)
         return mine or self.original.launches
 
+    @property
+    def bypassed(self) -> bool:
+        """Do tests reach kernels past the entry, so that its calls do not tell what they give?"""
+        return any(test.launches and not test.calls for test in self.original.tests)
+
     def warned(self, name: str) -> list[str]:
         """Warnings on an adversary that the original does not bring about."""
         return new_warnings(self.original.warnings, self.seen(name).warnings)

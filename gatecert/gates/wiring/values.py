@@ -5,7 +5,10 @@ Each gives the evidence in a sentence, or None.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from gatecert.gates.evidence import Compared, LaunchInputs
 from gatecert.gates.watching.functions import ARRAYS
@@ -22,16 +25,33 @@ OF_DEFAULT = 30.0
 formats of 32 bits and more; atol = rtol = 1e-4 in float32, which is common, is 10 to 15 times."""
 USED_OF_MANY = 1 / 30
 """... unless correct code needs this much of the allowance."""
+_EXACT = frozenset(
+    (
+        *("torch.equal", "numpy.array_equal", "numpy.array_equiv"),
+        *("numpy.testing.assert_array_equal", "numpy.testing.assert_equal"),
+    )
+)
 _KEEP_CONTIGUOUS = frozenset(("contiguous", "offset_base"))
+_MOST_KINDS = 3
+
+_Shapes: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]
+_Blocks: TypeAlias = tuple[tuple[str, int], ...]
+_Kind: TypeAlias = tuple[str, _Shapes, _Blocks]
 
 
 def loose_tolerance(facts: Facts) -> str | None:
-    """Most comparisons of a dtype have a tolerance far wider than what correct code used of it."""
+    """Most comparisons of a dtype have a tolerance far wider than what correct code used of it.
+
+    Equality is a comparison too; one of single numbers counts only where nothing else does.
+    """
     by_dtype: dict[str, list[Compared]] = {}
     for one in facts.original.compared:
-        if one.wrong_by is not None and one.passed:
+        if one.passed and (one.wrong_by is not None or one.function in _EXACT):
             by_dtype.setdefault(one.dtypes[0] if one.dtypes else "", []).append(one)
-    for dtype, measured in by_dtype.items():
+    for dtype, compared in by_dtype.items():
+        measured = [
+            one for one in compared if any(math.prod(s) > 1 for s in one.shapes)
+        ] or compared
         loose = [one for one in measured if _is_loose(one)]
         found, total = (sum(one.times for one in some) for some in (loose, measured))
         if found * 2 > total:
@@ -76,7 +96,10 @@ def one_shape(facts: Facts) -> str | None:
         shapes.setdefault(one.kernel, set()).add(one.shapes)
     if not shapes or any(len(found) > 1 or () in found for found in shapes.values()):
         return None
-    return f"{_like(facts.launches)}: {_counted(facts.launches)}, one shape"
+    kinds = _kinds(facts.launches)
+    if len(kinds) > 1:
+        return f"{_launched(facts.launches)}, one shape for each kernel"
+    return f"{_like(*kinds[0])}: {_counted(facts.launches)}, one shape"
 
 
 def aligned_shapes(facts: Facts) -> str | None:
@@ -85,7 +108,7 @@ def aligned_shapes(facts: Facts) -> str | None:
     if not masked or any(masked):
         return None
     whole = [one for one in facts.launches if one.masked is not None]
-    return f"no lane is ever masked off: {_like(whole)} in {_counted(whole)}"
+    return f"no lane is ever masked off: {_launched(whole)}"
 
 
 def one_block(facts: Facts) -> str | None:
@@ -94,17 +117,18 @@ def one_block(facts: Facts) -> str | None:
     if loops:
         if any((one.longest_loop or 0) > 1 for one in loops):
             return None
-        return f"no loop of a kernel takes a second turn: {_like(loops)} in {_counted(loops)}"
+        return f"no loop of a kernel takes a second turn: {_launched(loops)}"
     grids = [one for one in facts.launches if one.programs is not None]
     if not grids or any((one.programs or 0) > 1 for one in grids):
         return None
-    return f"no launch has a second program: {_like(grids)} in {_counted(grids)}"
+    return f"no launch has a second program: {_launched(grids)}"
 
 
 def positive_inputs(facts: Facts) -> str | None:
-    """No floating-point input was negative, of any call or, where it writes in place, launch."""
+    """No floating-point input was negative, of any call or, where it writes in place or tests
+    reach kernels past it, launch."""
     given = facts.original.entry_inputs
-    if not given or facts.original.entry_in_place:
+    if not given or facts.original.entry_in_place or facts.bypassed:
         given = facts.launches
     known = [one for one in given if one.negative is not None]
     if not known or any(one.negative for one in known):
@@ -116,7 +140,7 @@ def contiguous_inputs(facts: Facts) -> str | None:
     """The subject declares layouts that are not contiguous, and every call's inputs are."""
     declared = [layout for layout in facts.subject.layouts if layout not in _KEEP_CONTIGUOUS]
     given = facts.original.entry_inputs
-    if not declared or not given or not all(one.contiguous for one in given):
+    if not declared or not given or facts.bypassed or not all(one.contiguous for one in given):
         return None
     return f"{listed(declared)} declared; inputs are contiguous in {_counted(given, 'call')}"
 
@@ -126,7 +150,7 @@ def untested_dtypes(facts: Facts) -> str | None:
     given = (*facts.original.entry_inputs, *facts.launches)
     seen = {dtype for one in given for dtype in one.dtypes}
     missing = [dtype for dtype in facts.subject.dtypes if dtype not in seen]
-    if not given or not missing:
+    if not given or not missing or facts.bypassed:
         return None
     used = [dtype for dtype in facts.subject.dtypes if dtype in seen]
     return f"{listed(missing)} declared and never passed; passed: {listed(used) or 'none of them'}"
@@ -154,12 +178,29 @@ def _numbers(compared: Iterable[Compared]) -> str:
     return "; ".join(dict.fromkeys(", ".join(one.ops) for one in compared))
 
 
-def _like(launches: Iterable[LaunchInputs]) -> str:
-    """The launch that was made most often, in words."""
-    most = max(launches, key=lambda one: one.times)
-    shapes = ", ".join(f"{name} {list(shape)}" for name, shape in most.shapes)
-    blocks = "".join(f", {name} = {value}" for name, value in most.blocks)
-    return f"{most.kernel.partition(':')[2]} has {shapes}{blocks}"
+def _launched(launches: Iterable[LaunchInputs]) -> str:
+    """`k has x [2, 8] in 3 launches`; of launches that differ, those made most often."""
+    launches = tuple(launches)
+    kinds = _kinds(launches)
+    if len(kinds) == 1:
+        return f"{_like(*kinds[0])} in {_counted(launches)}"
+    shown = "; ".join(_like(*kind) for kind in kinds[:_MOST_KINDS])
+    more = f"; and {len(kinds) - _MOST_KINDS} more" if len(kinds) > _MOST_KINDS else ""
+    return f"{_counted(launches)} of {len(kinds)} kinds ({shown}{more})"
+
+
+def _kinds(launches: Iterable[LaunchInputs]) -> list[_Kind]:
+    """Launches by kernel, shapes and blocks, the one made most often first."""
+    found: Counter[_Kind] = Counter()
+    for one in launches:
+        found[one.kernel, one.shapes, one.blocks] += one.times
+    return [kind for kind, _ in found.most_common()]
+
+
+def _like(kernel: str, shapes: _Shapes, blocks: _Blocks) -> str:
+    named = ", ".join(f"{name} {list(shape)}" for name, shape in shapes)
+    sizes = "".join(f", {name} = {value}" for name, value in blocks)
+    return f"{kernel.partition(':')[2]} has {named}{sizes}"
 
 
 def _counted(launches: Iterable[LaunchInputs], what: str = "launch") -> str:

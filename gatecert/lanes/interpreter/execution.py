@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,10 +25,13 @@ from gatecert.lanes.interpreter.stopwatch import kernel_runs
 from gatecert.lanes.records import LaunchTrace
 
 rewritten = functools.cache(rewrite)
+_ONE_AT_A_TIME = threading.RLock()
+"""Triton's interpreter keeps the launch that is running in one place for all threads."""
 
 
 def launch(kernel: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> None:
     """Run a kernel over a grid; tensors are read and written where they are, without copies.
+    Launches of several threads run one after the other.
 
     A failure of the lane is also logged, since a launcher may catch it and fall back.
     """
@@ -35,7 +39,8 @@ def launch(kernel: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> 
         return
     guard = guard_in_force()
     try:
-        _launch(kernel, args, options, grid, guard)
+        with _ONE_AT_A_TIME:
+            _launch(kernel, args, options, grid, guard)
     except Exception as error:
         if is_interpreter_failure(error):
             guard.log.add_failure(error)

@@ -48,9 +48,13 @@ class _Filled(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        if func in _MAKERS and result.device.type == "cpu" and not _fills_itself():
+        if func in _MAKERS and _is_fillable(result) and not _fills_itself():
             _fill(result)
         return result
+
+
+def _is_fillable(tensor: torch.Tensor) -> bool:
+    return tensor.device.type == "cpu" and tensor.layout is torch.strided
 
 
 def _fills_itself() -> bool:
@@ -60,5 +64,7 @@ def _fills_itself() -> bool:
 
 def _fill(tensor: torch.Tensor) -> None:
     values = torch.from_numpy(np.resize(_LEFTOVERS, tensor.numel()))
-    # The storage may be larger than the view; what a gate can see of it is filled.
-    tensor.copy_(values.view(tensor.shape))
+    # Dtypes that nothing can be copied to, and views whose elements share memory, stay as they are.
+    with torch.no_grad(), contextlib.suppress(RuntimeError):
+        # The storage may be larger than the view; what a gate can see of it is filled.
+        tensor.copy_(values.view(tensor.shape))

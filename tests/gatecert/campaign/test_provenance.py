@@ -151,6 +151,14 @@ def test_an_edit_shows_where_it_belongs_and_nowhere_else(
     assert now.settings == then.settings
 
 
+def test_a_large_file_of_the_same_size_is_noticed(project: Path) -> None:
+    size = 5 << 20
+    (project / "data.bin").write_bytes(b"1" * size)
+    then = look(project)
+    (project / "data.bin").write_bytes(b"1" * (size - 1) + b"2")
+    assert look(project).gates["tests"].tree_sha256 != then.gates["tests"].tree_sha256
+
+
 def test_a_file_is_named_relative_to_the_configuration_or_by_its_module(project: Path) -> None:
     places = Places(project, (str(project / "src"),))
     assert places.name_of(str(project / "src/acme/k.py")) == "src/acme/k.py"

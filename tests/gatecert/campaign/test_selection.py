@@ -10,16 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from gatecert.campaign.changes import WHOLE, Lines, changed_lines
+from gatecert.campaign.changes import WHOLE, Lines, beyond_git, changed_lines
 from gatecert.campaign.plan import Plan, PlannedSubject, gate_refs
 from gatecert.campaign.records import Selection
 from gatecert.campaign.selection import Deadline, draw, fair_order, rounds, select
-from gatecert.campaign.shards import Work
+from gatecert.campaign.shards import Work, originals_of
+from gatecert.certificate import certify
 from gatecert.errors import NothingScored, UsageError
+from gatecert.gates.config import GateConfig
 from gatecert.mutants.records import Candidate, CandidateKind, Kernel, Mutant, original
 from gatecert.operators.records import Edit
 from gatecert.sandbox.protocol import ShardRequest, Task
-from tests.runs import mutant, subject_run
+from tests.runs import mutant, run, subject_run
 
 
 def many(subject: str = "softmax", *, large: int = 90, small: int = 10) -> list[Mutant]:
@@ -245,6 +247,53 @@ def test_what_a_person_configured_for_reading_diffs_does_not_matter(repository: 
     assert changes(repository) == {"k.py": (range(2, 3), range(6, 7))}
 
 
+@pytest.mark.parametrize("hidden_by", ["attributes", "skip-worktree", "assume-unchanged"])
+def test_an_edit_counts_whatever_hides_it_from_a_diff(repository: Path, hidden_by: str) -> None:
+    if hidden_by == "attributes":
+        (repository / ".gitattributes").write_text("k.py -diff linguist-generated\n")
+    else:
+        git(repository, "update-index", f"--{hidden_by}", "k.py")
+    edit(repository / "k.py", "line 4\n", "line four\n")
+    assert changes(repository) == {"k.py": (range(4, 5),)}
+
+
+def test_lines_are_counted_as_python_counts_them(repository: Path) -> None:
+    (repository / "k.py").write_bytes(b"a = 1\rb = 2\r\nc = 3\nd = '\x0c'\ne = 5\n")
+    git(repository, "commit", "-qam", "line ends")
+    (repository / "k.py").write_bytes(b"a = 1\rb = 2\r\nc = 3\nd = '\x0c'\ne = 6\n")
+    assert changes(repository, "HEAD") == {"k.py": (range(5, 6),)}
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_a_submodule_is_compared_with_the_commit_that_it_was_at(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory, committed: bool
+) -> None:
+    other = tmp_path_factory.mktemp("kernels")
+    (other / "s.py").write_text("one\ntwo\n")
+    git(other, "init", "-q", "-b", "main")
+    git(other, "add", ".")
+    git(other, "commit", "-qm", "kernels")
+    allowed = ("-c", "protocol.file.allow=always")
+    git(repository, *allowed, "submodule", "--quiet", "add", str(other), "kern")
+    git(repository, "commit", "-qam", "submodule")
+    assert changes(repository, "HEAD", "kern/s.py") == {}
+    edit(repository / "kern" / "s.py", "two\n", "three\n")
+    if committed:
+        git(repository / "kern", "commit", "-qam", "edit")
+        git(repository, "commit", "-qam", "bump")
+    revision = "HEAD~1" if committed else "HEAD"
+    assert changes(repository, revision, "kern/s.py") == {"kern/s.py": (range(2, 3),)}
+    assert changes(repository, "base", "kern/s.py") == {"kern/s.py": WHOLE}
+
+
+def test_files_that_git_does_not_keep_are_named(repository: Path, tmp_path: Path) -> None:
+    (repository / "generated.py").write_text("x\n")
+    (repository / "new.py").write_text("x\n")
+    outside = str(tmp_path.parent / "k.py")
+    paths = [*(str(repository / name) for name in ("k.py", "new.py", "generated.py")), outside]
+    assert beyond_git(repository, paths) == [paths[2], outside]
+
+
 def test_git_is_asked_from_a_folder_below_and_about_files_elsewhere(
     repository: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -342,6 +391,26 @@ def test_a_diff_without_kernels_is_told_from_one_where_nothing_can_be_planted(
     assert selection.note.startswith("k.py changed since base, but no operator")
 
 
+def test_tests_that_changed_or_went_are_named_since_no_mutant_is_judged_for_them(
+    repository: Path,
+) -> None:
+    (repository / "tests").mkdir()
+    for name in ("test_a.py", "test_b.py", "test_c.py", "helper.py"):
+        (repository / "tests" / name).write_text("def test_it():\n    assert 1 == 1\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "tests")
+    edit(repository / "tests" / "test_a.py", "assert 1 == 1", "assert 1")
+    (repository / "tests" / "test_b.py").unlink()
+    (repository / "tests" / "helper.py").unlink()
+    gates = gate_refs(("tests",), {"tests": GateConfig("pytest", args=("tests",))}, "")
+    asked = plan(root=repository, since="HEAD", gates=gates)
+    _, selection = select(asked, [planned(repository, "a", "k.py", 4)])
+    assert selection.tests_changed == ("tests/test_a.py", "tests/test_b.py")
+    certificate = certify(run(selection=selection))
+    assert certificate.selection.tests_changed == selection.tests_changed
+    assert any("test_a.py, tests/test_b.py let through" in s for s in certificate.not_tested)
+
+
 def test_a_subject_that_could_not_be_run_is_no_unchanged_one(repository: Path) -> None:
     broken = PlannedSubject(subject_run("b", kernels=(), failed="no module"), {}, (), 1.0)
     subjects = [planned(repository, "a", "k.py", 4), broken]
@@ -366,3 +435,21 @@ def test_an_id_that_names_nothing_is_a_usage_error(repository: Path) -> None:
 def test_nothing_planted_at_all_is_no_empty_diff(repository: Path) -> None:
     with pytest.raises(NothingScored):
         select(plan(root=repository, since="base"), [planned(repository, "a", "k.py")])
+
+
+def test_only_takes_globs_and_counts_what_they_name() -> None:
+    ids = [f"softmax/k/{name}/1-aaaaaa" for name in ("drop-mask", "wrong-a", "wrong-b")]
+    part = subject_run(mutants=tuple(map(mutant, ids)))
+    plan = Plan(Path(), (part.subject,), (), (), only=("softmax/*/wrong-*",))
+    planned, selection = select(plan, [PlannedSubject(part, {}, (), 0.0)])
+    assert [m.id for subject in planned for m in subject.run.mutants] == ids[1:]
+    assert selection.only == 2
+
+
+def test_originals_are_the_tasks_that_need_no_compiled_code() -> None:
+    part = subject_run()
+    refs = gate_refs(("oracle",), {}, ".")
+    plan = Plan(Path(), (part.subject,), refs, ())
+    ((subject, tasks),) = originals_of(plan, [PlannedSubject(part, {}, (), 0.0)])
+    assert subject.run is part
+    assert tasks == [Task(original("softmax"), "oracle", stop_at_first=False)]

@@ -54,11 +54,13 @@ def test_tests_that_launch_the_kernel_and_what_they_compare_by_are_named() -> No
         "the verdict on it: 2 passed",
         f"on the original: 3 of 4 tests launch {KERNEL}: test_a.py::test_values, "
         "test_a.py::test_shape and 1 more",
-        "of these 1 compared nothing there: test_a.py::test_shape",
-        "of these 1 set aside, which judge no mutant: test_a.py::test_luck",
+        f"of the tests that launch {KERNEL}, 1 compared nothing there: test_a.py::test_shape",
+        f"of the tests that launch {KERNEL}, 1 set aside, which judge no mutant: "
+        "test_a.py::test_luck",
         "on the original: compares by torch.allclose with atol 0.01, rtol 0, 4 times, where errors "
         "used at most 0.5 of the allowance",
-        "on the original: compares by hand (abs, max), 1 time",
+        "on the original: compares by hand (it gets numbers out of tensors by abs, max and "
+        "compares them itself), 1 time",
     )
     assert "  known:   the verdict on it: 2 passed" in survivor_lines(found)
 

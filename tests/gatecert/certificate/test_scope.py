@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from gatecert.campaign.records import Run, Selection, Status
-from gatecert.certificate import Certificate, certify
+from gatecert.certificate import Certificate, certify, exit_code
 from gatecert.certificate.records import SelectionSummary
 from gatecert.certificate.scope import relative
+from gatecert.config import Require
+from gatecert.errors import ExitCode
 from gatecert.mutants.records import Ignored
 from gatecert.operators.records import ObservableBy
 from gatecert.statistics import wilson
@@ -51,6 +54,13 @@ def test_what_stands_beside_mutants_by_name_was_not_tested() -> None:
     assert "benign rewrites, adversaries and all mutants but those named (--only)" in (
         found.not_tested
     )
+
+
+def test_a_gate_that_was_left_out_is_named_with_its_reason() -> None:
+    found = certify(msgspec.structs.replace(four(), left_out={"tests": "it fails"}))
+    assert found.left_out == {"tests": "it fails"}
+    assert "tests, left out: it fails" in found.not_tested
+    assert exit_code(found, Require()) is ExitCode.MET
 
 
 def test_a_sample_of_all_is_a_census() -> None:

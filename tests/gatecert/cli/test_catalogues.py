@@ -51,3 +51,17 @@ def test_an_operator_is_explained_with_its_evidence(capsys: pytest.CaptureFixtur
     assert "Plants in" in out
     assert main(["operators", "--explain", "drop-lode-mask"]) == ExitCode.USAGE
     assert "drop-load-mask" in capsys.readouterr().err
+
+
+def test_a_name_without_its_option_is_answered_with_the_option(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["operators", "drop-load-mask"]) == ExitCode.USAGE
+    assert "--explain drop-load-mask" in capsys.readouterr().err
+
+
+def test_the_help_of_a_group_keeps_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["mutants"])
+    said = capsys.readouterr()
+    assert "Usage: gatecert mutants [OPTIONS]" in said.out + said.err
+    assert len((said.out + said.err).splitlines()) > 5

@@ -43,3 +43,20 @@ def test_a_kernel_with_a_wrong_answer_fails(
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: wrong)
     assert main(["doctor", "--out", str(tmp_path)]) == ExitCode.ENVIRONMENT_FAILED
     assert "a kernel with a known answer failed: wrong result" in capsys.readouterr().out
+
+
+def test_pytest_is_named_and_its_absence_fails_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert found(tmp_path)["pytest"].found.startswith("pytest ")
+    real = importlib.metadata.version
+
+    def version(name: str) -> str:
+        if name == "pytest":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return real(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    check = found(tmp_path)["pytest"]
+    assert check.ok
+    assert "pip install pytest" in check.found

@@ -54,6 +54,8 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
     (tmp_path / "gatecert.toml").write_text(CONFIG)
     found = Fake()
     monkeypatch.setattr("gatecert.campaign.run.run_campaign", found)
+    # `main` of a repository that is not there.
+    monkeypatch.setattr("gatecert.campaign.changes.check_revision", lambda *_: None)
     return found
 
 

@@ -169,3 +169,10 @@ def test_reading_a_store_imports_neither_torch_nor_triton(out: Path) -> None:
         check=True,
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_stored_command_keeps_no_oracle() -> None:
+    scope = Scope("certify", gates=("tests",), no_oracle=True)
+    assert str(scope) == "certify --gate tests --no-oracle"
+    old = msgspec.json.decode(b'{"command": "certify"}', type=Scope)
+    assert str(old) == "certify"

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from gatecert.cli.options import Part
+from gatecert.cli.publishing import Publishing
 from gatecert.cli.setup import (
     check_names,
+    check_selection,
+    check_writable,
     choose_gates,
     choose_operators,
     choose_subjects,
@@ -19,7 +23,7 @@ from gatecert.cli.setup import (
     write_file,
 )
 from gatecert.config import CORPUS_CONFIG, Config
-from gatecert.errors import UsageError
+from gatecert.errors import EnvironmentFailure, UsageError
 from gatecert.gates.config import GateConfig
 from gatecert.subjects import Subject
 
@@ -160,3 +164,50 @@ def test_a_folder_that_cannot_be_written_is_a_usage_error(tmp_path: Path) -> Non
 def test_a_missing_configuration_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"nowhere\.toml"):
         read_config(tmp_path / "nowhere.toml")
+
+
+def test_only_takes_a_glob_and_leaves_the_subjects_that_it_may_name() -> None:
+    def chosen(glob: str) -> list[str]:
+        return [subject.name for subject in choose_subjects(PLAIN, (), (glob,))]
+
+    assert chosen("gelu/*") == ["gelu"]
+    assert chosen("*drop-store-mask*") == ["softmax", "gelu"]
+    assert chosen("soft*mask*") == ["softmax"]
+    check_selection(PLAIN, only=("gelu/*",))
+    with pytest.raises(UsageError, match="no mutant 'glu/\\*'"):
+        check_selection(PLAIN, only=("glu/*",))
+
+
+def test_the_configuration_is_found_above_up_to_the_top_of_the_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "gatecert.toml").write_text('[subject.a]\nentry = "a:a"\n')
+    below = tmp_path / "repository" / "src"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    (tmp_path / "repository" / ".git").mkdir()
+    assert read_config(None).path == str(CORPUS_CONFIG)
+    (tmp_path / "repository" / ".git").rename(tmp_path / ".git")
+    assert [subject.name for subject in read_config(None).subjects] == ["a"]
+    assert str(tmp_path / "gatecert.toml") in capsys.readouterr().err
+
+
+def test_an_unknown_revision_and_a_missing_pytest_are_refused_with_the_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = Config("gatecert.toml", str(tmp_path), SUBJECTS, {"tests": GateConfig("pytest")})
+    with pytest.raises(UsageError, match="is in no git repository"):
+        make_plan(config, part=Part(in_diff="main"))
+    monkeypatch.setattr("gatecert.cli.setup.importlib.util.find_spec", lambda name: None)
+    with pytest.raises(EnvironmentFailure, match="gate 'tests' needs pytest: pip install pytest"):
+        make_plan(config, gate_names=("tests",))
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    check_writable(tmp_path / "new" / "junit.xml", "--junit")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    with pytest.raises(UsageError, match="file is no folder; choose another --junit"):
+        Publishing(junit=tmp_path / "file" / "junit.xml").check()
+    with pytest.raises(UsageError, match="choose another --ratchet"):
+        Publishing(ratchet=tmp_path / "file" / "r.json", update_ratchet=True).check()

@@ -187,3 +187,16 @@ def test_text_from_the_repository_cannot_break_the_draft(tmp_path: Path) -> None
     write(tmp_path, {"ops.py": KERNEL + launcher, 'test_"q".py': TEST.format(module="ops")})
     config = loaded(tmp_path, draft(tmp_path))
     assert config.gates["tests"].args == ('test_"q".py', "-q")
+
+
+def test_tests_bound_to_cuda_are_named_in_the_draft(tmp_path: Path) -> None:
+    repositories.flat(tmp_path)
+    assert "cuda" not in draft(tmp_path).config
+    test = tmp_path / "tests" / "test_softmax.py"
+    text = test.read_text()
+    test.write_text(text + 'DEVICE = "cuda"\n')
+    drafted = draft(tmp_path)
+    assert '# tests/test_softmax.py names "cuda"' in drafted.config
+    assert loaded(tmp_path, drafted).gates["tests"].kind == "pytest"
+    test.write_text(text + 'DEVICE = os.environ.get("DEVICE", "cuda")\n')
+    assert 'names "cuda"' not in draft(tmp_path).config

@@ -48,3 +48,24 @@ def test_what_torch_fills_itself_is_left_to_it() -> None:
             assert bool(torch.empty(5).isnan().all())
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.empty(150, requires_grad=True),
+        lambda: torch.empty_strided((3, 4), (0, 1)),
+        lambda: torch.empty((3, 4), layout=torch.sparse_coo),
+        lambda: torch.empty_like(torch.eye(3).to_sparse()),
+        lambda: torch.empty(4, dtype=torch.float4_e2m1fn_x2),
+        lambda: torch.empty(4, dtype=torch.int1),
+        lambda: torch.empty(0),
+        lambda: torch.empty(()),
+    ],
+)
+def test_whatever_torch_can_make_can_be_made(make: Callable[[], torch.Tensor]) -> None:
+    alone = make()
+    with repeatable_memory():
+        made = make()
+    assert (made.shape, made.dtype, made.layout) == (alone.shape, alone.dtype, alone.layout)
+    assert (made.requires_grad, made.is_leaf) == (alone.requires_grad, alone.is_leaf)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
@@ -177,3 +178,23 @@ def test_a_launcher_may_ask_for_device_properties_and_no_more() -> None:
     assert active.get_active_torch_device() == torch.device("cpu")
     with pytest.raises(interpreter.LaneRefusal, match="get_benchmarker"):
         active.get_benchmarker()
+
+
+@triton.jit
+def doubled_kernel(y, x, BLOCK: tl.constexpr):
+    lanes = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + lanes, tl.load(x + lanes) * 2.0)
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    y = torch.empty_like(x)
+    doubled_kernel[(x.numel() // 8,)](y, x, BLOCK=8)
+    return y
+
+
+@inside_lane
+def test_launches_of_several_threads_do_not_meet() -> None:
+    inputs = [torch.arange(8.0 * programs) for programs in (1, 8, 19) * 8]
+    with ThreadPoolExecutor(4) as pool:
+        outputs = list(pool.map(doubled, inputs))
+    assert all(torch.equal(y, x * 2.0) for x, y in zip(inputs, outputs, strict=True))

@@ -84,7 +84,7 @@ def test_an_edit_of_gatecert_changes_the_fingerprint_in_a_checkout_too(
 
 def test_what_the_fingerprint_leaves_out_is_in_no_process_that_judges_or_compiles() -> None:
     code = (
-        "import sys; from gatecert.sandbox import zygote; zygote._warm_up(); "
+        "import sys; from gatecert.sandbox import zygote; zygote._warm_up(()); "
         "import gatecert.mutants.compile_server; "
         "print(*(n for n in sys.modules if n.startswith('gatecert.')))"
     )

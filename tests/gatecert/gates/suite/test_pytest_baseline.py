@@ -11,7 +11,7 @@ from gatecert.errors import ExitCode
 from gatecert.gates.config import GateConfig
 from gatecert.gates.records import GateOutcome
 from gatecert.gates.suite.records import Ending, KnownTest
-from tests.gatecert.gates.asking import WRONG, Judge, Refused
+from tests.gatecert.gates.asking import TESTDATA, WRONG, Judge, Refused
 
 HEAD = """
 import pathlib
@@ -109,7 +109,7 @@ def test_a_test_that_needs_another_before_it_is_set_aside(judge: Judge, tmp_path
     tests = known(judge, suite(tmp_path, text))
     reason = tests["test_cheap_one_that_needs_it"].reason
     assert reason.startswith("passed 1 of 3 runs on the original (2 failed)")
-    assert reason.endswith("it depends on the tests that run before it")
+    assert reason.endswith("it may depend on the tests that run before it, or on chance")
     assert tests["test_dear_one_first"].reason == ""
 
 
@@ -156,6 +156,123 @@ def test_a_test_that_needs_one_of_another_kernel_is_set_aside(
     assert tests["test_one"].reason == ""
     assert tests["test_two"].endings == (Ending.PASSED,) * 3 + (Ending.FAILED,)
     assert tests["test_two"].reason == "passed 3 of 4 runs on the original (1 failed)"
+
+
+def test_what_a_test_shares_with_one_that_launches_judges_too(judge: Judge, tmp_path: Path) -> None:
+    text = """
+        import functools
+        SUM = []
+
+        @functools.lru_cache
+        def result():
+            return softmax(torch.zeros(2, 4))
+
+        def test_shape():
+            assert result().shape == (2, 4)
+            SUM.append(float(result().sum()))
+
+        def test_values():
+            assert float(result().sum()) == 2.0
+
+        def test_sum():
+            assert SUM == [2.0]
+        """
+    gate = suite(tmp_path, text)
+    tests = known(judge, gate)
+    launches = ("kernels_softmax:softmax_kernel",)
+    assert {name: (test.kernels, test.leans, test.reason) for name, test in tests.items()} == {
+        "test_shape": (launches, False, ""),
+        "test_values": (launches, False, ""),
+        "test_sum": ((), True, ""),
+    }
+    wrong = judge("tests", gate, files=WRONG, kernels=launches, stop_at_first=False)
+    assert (wrong.outcome, wrong.cases) == (GateOutcome.REJECTED, 3)
+
+
+def test_a_choice_that_does_not_hold_on_the_original_judges_nobody(
+    judge: Judge, tmp_path: Path, two_kernels: str
+) -> None:
+    text = """
+        def test_one_leaves_its_type():
+            torch.set_default_dtype(torch.float64)
+            assert float(softmax(torch.zeros(1), one_kernel)) == 1.0
+
+        def test_type_is_reset():
+            torch.set_default_dtype(torch.float32)
+            assert float(softmax(torch.zeros(1), three_kernel)) == 3.0
+
+        def test_two_wants_the_usual_type():
+            assert softmax(torch.zeros(1), two_kernel).dtype == torch.float32
+        """
+    third = TWO_KERNELS[TWO_KERNELS.index("@triton") : TWO_KERNELS.index("@triton.jit\ndef two")]
+    third = third.replace("one", "three").replace("1.0", "3.0")
+    (tmp_path / "project" / "three.py").write_text(
+        "import triton\nimport triton.language as tl\n\n" + third
+    )
+    gate = suite(
+        tmp_path,
+        text,
+        head=two_kernels + "import kernels_softmax\nfrom three import three_kernel\n",
+    )
+    both = ("two:one_kernel", "two:two_kernel")
+    # What runs is the original: any kill is false.
+    same = {"kernels_softmax.py": (TESTDATA / "kernels_softmax.py").read_text()}
+    verdict = judge("tests", gate, files=same, kernels=both, stop_at_first=False)
+    assert verdict.outcome is not GateOutcome.REJECTED, verdict.detail
+    assert verdict.detail == "3 passed"
+
+
+CHANCE = """
+import random
+import numpy
+
+def test_always():
+    assert sums_to_one(1)
+
+def test_seldom():
+    numbers = random.random(), float(numpy.random.rand()), float(torch.rand(()))
+    with COUNT.open("a") as file:
+        file.write(f"{numbers}\\n")
+    assert sums_to_one(1)
+"""
+
+
+def test_every_run_on_the_original_has_other_chances_and_every_candidate_the_same(
+    judge: Judge, tmp_path: Path
+) -> None:
+    gate = suite(tmp_path, CHANCE)
+    judge("tests", gate)
+    drawn = (tmp_path / "count").read_text().splitlines()
+    # Three whole runs, and the original as a candidate.
+    assert len(drawn) == 4
+    assert len(set(drawn)) == 3
+    assert drawn[3] == drawn[2]
+    judge("tests", gate)
+    assert (tmp_path / "count").read_text().splitlines()[4:] == drawn
+
+
+def test_hypothesis_draws_the_same_examples_for_every_candidate(
+    judge: Judge, tmp_path: Path
+) -> None:
+    text = """
+        from hypothesis import given, settings, strategies
+
+        @settings(max_examples=3, deadline=None)
+        @given(strategies.floats())
+        def test_property(number):
+            with COUNT.open("a") as file:
+                file.write(f"{number} ")
+            assert sums_to_one(1)
+        """
+    gate = suite(tmp_path, text, runs=1)
+    for _ in range(2):
+        with (tmp_path / "count").open("a") as file:
+            file.write("\n")
+        judge("tests", gate)
+    first, second = (tmp_path / "count").read_text().splitlines()[1:]
+    assert first == second
+    drawn = first.split()
+    assert drawn[: len(drawn) // 2] == drawn[len(drawn) // 2 :]
 
 
 def test_kernels_programs_and_launches_are_known_of_every_test(
@@ -210,8 +327,9 @@ def test_a_fixture_of_the_module_is_set_up_once_in_the_order_of_judging(
         HEAD + "\n\ndef test_between():\n    assert sums_to_one(2)\n"
     )
     assert judge("tests", gate).outcome is GateOutcome.ACCEPTED
-    # Three whole runs, one of those that launch, and the original as a candidate.
-    assert (tmp_path / "count").read_text() == "x" * 5
+    # Three whole runs, one of the test that launches nothing, one of those that launch, and the
+    # original as a candidate.
+    assert (tmp_path / "count").read_text() == "x" * 6
 
 
 def test_the_message_of_a_failing_suite_is_short_and_says_what_to_do(

@@ -143,14 +143,27 @@ def _numbered(names: list[str], number: int) -> list[str]:
 def test_the_parts_that_judge_mutants_are_run_by_themselves_once_each() -> None:
     parts = {part.nodeids for part in parts_of(ALL)}
     assert parts == {
+        (BOTH.nodeid, ONLY_A.nodeid, ONLY_B.nodeid, NONE.nodeid),
         (BOTH.nodeid, ONLY_A.nodeid, ONLY_B.nodeid),
         (BOTH.nodeid, ONLY_A.nodeid),
         (BOTH.nodeid, ONLY_B.nodeid),
     }
 
 
-def test_a_suite_of_one_kernel_has_no_part_to_run_again() -> None:
-    assert parts_of([ONLY_A, known("t.py::other", "a")]) == []
+def test_a_suite_of_one_kernel_is_its_only_part() -> None:
+    tests = [ONLY_A, known("t.py::other", "a")]
+    assert [part.nodeids for part in parts_of(tests)] == [in_order(tests)]
+
+
+def test_a_test_that_leans_on_others_of_its_file_joins_whenever_one_of_them_runs() -> None:
+    leaning = known("t.py::leaning", leans=True)
+    elsewhere = known("u.py::only_a", "a")
+    tests = (ONLY_A, ONLY_B, NONE, leaning, elsewhere)
+    wanted = (ONLY_A.nodeid, ONLY_B.nodeid, leaning.nodeid)
+    assert ids(mutant("a"), *tests) == (*wanted, elsewhere.nodeid)
+    assert ids(mutant("b"), *tests) == wanted
+    assert why_unreached(mutant("c"), PytestBaseline(tests)) == "no test launches m:c"
+    assert ids(mutant("a"), known("v.py::leaning", leans=True), elsewhere) == (elsewhere.nodeid,)
 
 
 def test_a_kernel_has_one_name_however_pytest_calls_its_module() -> None:

@@ -183,12 +183,16 @@ def test_a_warning_keeps_its_place_and_is_kept_once_whatever_its_numbers() -> No
 
 def test_unequal_lists_of_tensors_are_noted_and_others_are_not() -> None:
     with watch() as seen:
-        for _ in zip([A, A], [A], strict=False):
+        for _ in zip([A, A], [B], strict=False):
             pass
         for _ in zip({"y": A}.values(), (), strict=False):
             pass
         list(zip(["y", "mean"], [A], strict=False))
         list(zip([A], [B], strict=False))
+        sums = [float(A.sum()), float(B.sum()), 7.5]
+        rest = sums[1:]
+        list(zip(sums, rest, strict=False))
+        list(zip(sums[:2], sums, sums[1:], strict=False))
     evidence = seen.evidence()
     assert [one.lengths for one in evidence.zips] == [(2, 1), (1, 0)]
     assert evidence.zips[0].place.startswith("test_watching.py:")

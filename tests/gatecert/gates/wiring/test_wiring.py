@@ -220,7 +220,18 @@ ONE_SHAPE = changed(STRONG, launches=(launch(4, 33), launch(4, 33, dtypes=("floa
             "aligned_shapes",
             changed(STRONG, launches=(launch(4, 32, masked=False), launch(8, 64, masked=False))),
             {},
-            "no lane is ever masked off",
+            "no lane is ever masked off: 2 launches of 2 kinds (softmax_kernel has x_ptr [4, 32], "
+            "y_ptr [4, 32], BLOCK = 32; softmax_kernel has x_ptr [8, 64], y_ptr [8, 64], "
+            "BLOCK = 32)",
+        ),
+        (
+            "aligned_shapes",
+            changed(
+                STRONG,
+                launches=tuple(launch(n, 32, masked=False, times=9 - n) for n in range(1, 6)),
+            ),
+            {},
+            "BLOCK = 32; and 2 more)",
         ),
         (
             "one_block",
@@ -309,6 +320,41 @@ def test_declared_layouts_and_dtypes_are_held_against_what_was_passed() -> None:
     }
     padded = msgspec.structs.replace(STRONG.entry_inputs[1], contiguous=False, dtypes=("bfloat16",))
     assert named(changed(STRONG, entry_inputs=(STRONG.entry_inputs[0], padded)), subject) == {}
+
+
+def test_calls_of_the_entry_do_not_speak_for_tests_that_go_past_it() -> None:
+    subject = Subject(
+        "softmax", "acme:softmax", dtypes=("float32", "bfloat16"), layouts=("row_padded",)
+    )
+    positive = tuple(msgspec.structs.replace(one, negative=False) for one in STRONG.entry_inputs)
+    past = WatchedTest("test_by_another_way", True, launches=2, compared=1)
+    weak = changed(STRONG, entry_inputs=positive)
+    assert set(named(weak, subject)) == {
+        Weakness.POSITIVE_INPUTS, Weakness.CONTIGUOUS_INPUTS, Weakness.UNTESTED_DTYPES,
+    }  # fmt: skip
+    assert named(changed(weak, tests=(*STRONG.tests, past)), subject) == {}
+
+
+@pytest.mark.parametrize(
+    ("others", "is_named"),
+    [
+        ((), True),
+        ((Compared("torch.equal", True, shapes=SHAPES, dtypes=("float32",) * 2, times=6),), False),
+        ((close(times=2),), False),
+        ((close(shapes=((), ()), times=6),), True),
+    ],
+)
+def test_a_tolerance_is_loose_where_most_comparisons_of_tensors_have_it(
+    others: tuple[Compared, ...], is_named: bool
+) -> None:
+    wide = close(wrong_by=0.5, of_default=500.0)
+    said = named(changed(STRONG, compared=(wide, *others)))
+    assert (Weakness.LOOSE_TOLERANCE in said) is is_named
+
+
+def test_a_loose_look_at_one_number_does_not_speak_for_the_tensors() -> None:
+    mean = close(wrong_by=0.5, of_default=500.0, shapes=((), ()), times=9)
+    assert named(changed(STRONG, compared=(*STRONG.compared, mean))) == {}
 
 
 TRIED_AGAIN = changed(
