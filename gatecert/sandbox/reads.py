@@ -100,4 +100,8 @@ def _writes(mode: Any) -> bool:
 
 
 def _is_file(path: str) -> bool:
-    return Path(path).suffix != ".pyc" and Path(path).is_file()
+    """Whether it is a file that somebody wrote: neither byte code nor an installer's record of a
+    package in development, which pytest reads for its plugins."""
+    known = Path(path)
+    record = known.parent.suffix in (".egg-info", ".dist-info")
+    return known.suffix != ".pyc" and not record and known.is_file()

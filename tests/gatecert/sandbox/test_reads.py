@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from gatecert.sandbox.reads import Reads
+
 _CHILD = """
 import sys
 from gatecert.sandbox.reads import watch_reads
@@ -39,3 +41,14 @@ def test_files_that_are_read_and_variables_that_the_users_code_asks_for_are_seen
     assert said == (
         "['code_that_reads.py', 'settings.json'] ['ACME_OTHER', 'ACME_SCALE', 'ACME_THIRD']\n"
     )
+
+
+def test_an_installers_record_of_a_package_in_development_is_no_file_of_the_users(
+    tmp_path: Path,
+) -> None:
+    record, data = tmp_path / "acme.egg-info" / "entry_points.txt", tmp_path / "golden.txt"
+    record.parent.mkdir()
+    for path in (record, data):
+        path.write_text("x")
+    assert Reads(opened={str(record), str(data)}).users_files()[-1:] == [str(data)]
+    assert str(record) not in Reads(opened={str(record)}).users_files()

@@ -214,7 +214,7 @@ def test_a_file_without_a_test_to_run_is_not_imported(judge: Judge, tmp_path: Pa
         "def test_none():\n    pass\n"
     )
     assert judge("tests", gate, files=WRONG).outcome is GateOutcome.REJECTED
-    assert count.read_text() == "xxx", "in the three whole runs on the original alone"
+    assert count.read_text() == "xxxx", "in three whole runs on the original and that of its own"
 
 
 def test_a_mutant_that_no_test_launches_is_accepted_without_running(
