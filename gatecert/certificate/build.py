@@ -192,6 +192,7 @@ def _counts_as(one: Scored, status: Status) -> bool:
 def _survivor(one: Scored, run: Run) -> Survivor:
     mutant, verdict = one.mutant, one.verdict
     assert verdict is not None  # a mutant survives by a verdict alone
+    killed = one.oracle if one.oracle and one.oracle.reason is not Reason.NONE else None
     return Survivor(
         id=mutant.id,
         subject=mutant.subject,
@@ -204,7 +205,8 @@ def _survivor(one: Scored, run: Run) -> Survivor:
         worst=verdict.worst,
         margin=verdict.margin,
         reveal=mutant.reveal,
-        oracle_case=one.oracle.case if one.oracle and one.oracle.reason is not Reason.NONE else "",
+        oracle_case=killed.case if killed else "",
+        oracle_inputs_sha256=killed.inputs_sha256 if killed else "",
         path=relative(mutant.path, run, mutant.module),
         line=mutant.line,
     )
@@ -291,4 +293,5 @@ def _result(one: Scored) -> Result:
             f"the gate accepted it, though a guard saw {found.kind.value} by {found.lanes} lanes "
             f"on {found.argument}"
         )
-    return Result(one.status, verdict.reason, detail, verdict.case, same_as, ladder)
+    inputs = verdict.inputs_sha256
+    return Result(one.status, verdict.reason, detail, verdict.case, inputs, same_as, ladder)

@@ -57,12 +57,14 @@ def make_plan(
     from gatecert.campaign.plan import Plan, gate_refs
     from gatecert.gates.registry import check_around, check_gate_name, make_gate
 
-    refs = gate_refs(choose_gates(config, gate_names), config.gates, config.root)
+    names = choose_gates(config, gate_names)
+    for name in names:
+        check_gate_name(name, (*config.gates, *config.oracles))
+    refs = gate_refs(names, config.gates, config.root, config.oracles)
     for ref in refs:
-        check_gate_name(ref.name, config.gates)
         if ref.config is not None:
             check_around(ref.name, ref.config, config.gates)
-        make_gate(ref.name, ref.config, ref.root, ref.around)
+        make_gate(ref.name, ref.config, ref.root, ref.around, ref.oracle)
     return Plan(
         root=Path(config.root),
         subjects=choose_subjects(config, subject_names),
