@@ -14,15 +14,9 @@ def is_operator(value: Any) -> bool:
     return type(value).__module__ == "torch._library.custom_ops"
 
 
-def function_of(operator: Any) -> Callable[..., Any]:
-    """What the operator runs: the decorated function, or what `triton_op` put around it."""
-    function: Callable[..., Any] = operator._init_fn
-    return function
-
-
 def decorated(operator: Any) -> Any:
-    """The function that was decorated."""
-    function = function_of(operator)
+    """The function that was decorated; `triton_op` puts one of its own around it."""
+    function = operator._init_fn
     if getattr(function, "__module__", None) != "torch._library.triton":
         return function
     held = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]

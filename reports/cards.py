@@ -54,9 +54,13 @@ def survivor_lines(survivor: Survivor, told: Collection[str] = ()) -> list[str]:
     if survivor.reveal:
         lines.append(f"  reveal:  {', '.join(tag.value for tag in survivor.reveal)}")
     if survivor.path:
-        place = f"{survivor.path}:{survivor.line}"
-        lines.append(f"  ignore:  with {ignore_comment(survivor.id)} at {place}")
+        lines.append(ignore_line(survivor.id, survivor.path, survivor.line))
     return lines
+
+
+def ignore_line(mutant_id: str, path: str, line: int) -> str:
+    """How to ignore the mutant, and where."""
+    return f"  ignore:  with {ignore_comment(mutant_id)} at {path}:{line}"
 
 
 def result_line(gate: str, result: Result) -> str:

@@ -11,6 +11,7 @@ from gatecert.certificate.doubts import proves_nothing, rejected_originals
 from gatecert.certificate.records import Certificate, Counts, GateScore, Group
 from gatecert.gates.wiring.weaknesses import NamedWeakness
 from gatecert.statistics import Rate
+from gatecert.wording import count
 
 _CORRECT_CODE = ("controls rejected", "distinct", "upper bound", "adversaries accepted")
 _SCORED = frozenset({Status.KILLED, Status.SURVIVED})
@@ -194,7 +195,7 @@ def selection_line(certificate: Certificate) -> str:
     chosen = certificate.selection
     parts = []
     if chosen.only:
-        mutants = "1 mutant" if chosen.only == 1 else f"{chosen.only} mutants"
+        mutants = count(chosen.only, "mutant")
         parts.append(f"only {mutants} by name, without benign rewrites and adversaries")
     if chosen.since:
         parts.append(f"only mutants on lines changed since {chosen.since}")

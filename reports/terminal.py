@@ -12,6 +12,7 @@ from gatecert.certificate.records import Certificate, GateScore, Survivor
 from gatecert.reports import cards, tables
 from gatecert.reports.notes import notes
 from gatecert.reports.tables import Table
+from gatecert.wording import count
 
 _MOST_SURVIVORS = 40
 _MOST_WEAKNESSES = 40
@@ -63,18 +64,13 @@ def _headline(certificate: Certificate) -> str:
     observable = certificate.observable
     part = tables.selection_line(certificate)
     return (
-        f"{state}gate {certificate.gate} on {_subjects(certificate)}, lane "
+        f"{state}gate {certificate.gate} on {count(len(certificate.subjects), 'subject')}, lane "
         f"{certificate.lane}, seed {certificate.seed}{', quick' if certificate.quick else ''}; "
         f"gatecert {environment.gatecert}, torch {environment.torch}, "
         f"triton {environment.triton}\n"
         f"{observable.observable} of {observable.viable} viable mutants are observable here "
         f"({tables.percent(observable.share)})" + (f"\npart of a run: {part}" if part else "")
     )
-
-
-def _subjects(certificate: Certificate) -> str:
-    count = len(certificate.subjects)
-    return "1 subject" if count == 1 else f"{count} subjects"
 
 
 def _print_weaknesses(score: GateScore, console: Console, *, subject: bool) -> None:

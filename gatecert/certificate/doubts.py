@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gatecert.certificate.records import GateScore, Rejection
 from gatecert.certificate.status import is_oracle
 from gatecert.mutants.records import original
+from gatecert.wording import count, listed
 
 
 def rejected_originals(score: GateScore) -> dict[str, Rejection]:
@@ -30,12 +31,9 @@ def doubt_lines(score: GateScore) -> Iterator[str]:
     # Who rejects an original must reject what differs from it by a rounding.
     rewrites = [one for one in _rejected(score) if one.id.partition("/")[0] not in originals]
     if rewrites:
-        names = ", ".join(one.id for one in rewrites[:2])
-        more = f" and {len(rewrites) - 2} more" if len(rewrites) > 2 else ""
-        yield (
-            f"gate {score.gate!r} rejects {len(rewrites)} correct "
-            f"{'rewrite' if len(rewrites) == 1 else 'rewrites'} of kernels: {names}{more}"
-        )
+        names = listed([one.id for one in rewrites], 2)
+        what = count(len(rewrites), "correct rewrite")
+        yield f"gate {score.gate!r} rejects {what} of kernels: {names}"
 
 
 def _of_original(gate: str, subject: str, rejection: Rejection) -> str:

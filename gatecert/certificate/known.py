@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Set, Sized
 from gatecert.gates.evidence import BY_HAND, Compared, Evidence
 from gatecert.gates.records import Verdict
 from gatecert.gates.suite.records import KnownTest, PytestBaseline
+from gatecert.wording import count, listed
 
 ON_IT = "the verdict on it: "
 """Begins the one fact that is of the mutant, and not of the original."""
@@ -35,7 +36,7 @@ def _of_tests(baseline: PytestBaseline, reach: Set[str]) -> Iterator[str]:
         return
     kernels = ", ".join(sorted(reach))
     yield (
-        f"on the original: {len(launching)} of {_count(len(baseline.tests), 'test')} "
+        f"on the original: {len(launching)} of {count(len(baseline.tests), 'test')} "
         f"{'launches' if len(launching) == 1 else 'launch'} {kernels}: {_listed(launching)}"
     )
 
@@ -56,7 +57,7 @@ def _of_comparisons(evidence: Evidence) -> Iterator[str]:
     for one in evidence.compared:
         found.setdefault(_manner(one), []).append(one)
     for manner, ones in found.items():
-        times = _count(sum(one.times for one in ones), "time")
+        times = count(sum(one.times for one in ones), "time")
         used = max((one.used for one in ones if one.used is not None), default=None)
         most = "" if used is None else f", where errors used at most {used:.2g} of the allowance"
         yield f"on the original: compares {manner}, {times}{most}"
@@ -72,10 +73,4 @@ def _manner(one: Compared) -> str:
 
 
 def _listed(tests: Iterable[KnownTest]) -> str:
-    names = [test.nodeid for test in tests]
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    return listed([test.nodeid for test in tests], _MOST_NAMES)

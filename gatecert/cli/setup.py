@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -12,14 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 from gatecert.config import CORPUS_CONFIG, Config, find_config_above, load_config
-from gatecert.errors import EnvironmentFailure, UsageError, did_you_mean
+from gatecert.errors import UsageError, did_you_mean
 from gatecert.results_folder import strangers
 from gatecert.subjects import Subject
+from gatecert.wording import listed
 
 if TYPE_CHECKING:
     from gatecert.campaign.plan import Plan
     from gatecert.cli.options import Part
-    from gatecert.gates.config import GateConfig
     from gatecert.operators.records import Operator
     from gatecert.store import Shard
 
@@ -67,6 +66,7 @@ def make_plan(
     check_selection(config, subject_names, gate_names, operator_names, only)
     from gatecert.campaign.plan import Plan, gate_refs
     from gatecert.gates.registry import check_around, make_gate
+    from gatecert.gates.suite.gate import check_pytest
 
     chosen = choose_gates(config, gate_names, with_oracle=with_oracle)
     refs = gate_refs(chosen, config.gates, config.root)
@@ -74,7 +74,8 @@ def make_plan(
         if ref.config is not None:
             check_around(ref.name, ref.config, config.gates)
         make_gate(ref.name, ref.config, ref.root, ref.around)
-        _check_installed(ref.name, ref.config)
+        if ref.config is not None and ref.config.kind == "pytest":
+            check_pytest(ref.name)
     root = Path(config.root)
     if part and part.in_diff:
         from gatecert.campaign.changes import check_revision
@@ -98,11 +99,6 @@ def make_plan(
         time_budget_s=part.time_budget_s if part else 0.0,
         ignore=config.ignore,
     )
-
-
-def _check_installed(name: str, table: GateConfig | None) -> None:
-    if table is not None and table.kind == "pytest" and not importlib.util.find_spec("pytest"):
-        raise EnvironmentFailure(f"gate {name!r} needs pytest: pip install pytest")
 
 
 def choose_gates(
@@ -227,10 +223,9 @@ def check_out(folder: Path) -> None:
     """
     found = strangers(folder)
     if found:
-        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
         raise UsageError(
-            f"--out {folder}: holds what is not gatecert's ({found[0]}{more}); name a folder that "
-            "is new, empty or of an earlier run"
+            f"--out {folder}: holds what is not gatecert's ({listed(found, 1)}); name a folder "
+            "that is new, empty or of an earlier run"
         )
     check_writable(folder / ".", "--out")
 

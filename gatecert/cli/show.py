@@ -81,8 +81,7 @@ def _last_run(out: Path, mutant_id: str) -> tuple[dict[str, Result], Survivor | 
 
 
 def _lines(mutant: Mutant, results: dict[str, Result], survivor: Survivor | None) -> Iterator[str]:
-    from gatecert.mutants.suppression import ignore_comment
-    from gatecert.reports.cards import result_line, survivor_lines
+    from gatecert.reports.cards import ignore_line, result_line, survivor_lines
 
     yield mutant.id
     yield f"  planted:    {mutant.detail}"
@@ -100,5 +99,4 @@ def _lines(mutant: Mutant, results: dict[str, Result], survivor: Survivor | None
     if survivor is not None:
         yield from survivor_lines(survivor)[2:]
     elif any(result.unreported for result in results.values()):
-        place = f"{mutant.path}:{mutant.line}"
-        yield f"  ignore:  with {ignore_comment(mutant.id)} at {place}"
+        yield ignore_line(mutant.id, mutant.path, mutant.line)

@@ -97,7 +97,7 @@ class PreparedCallable:
             function = self.load()
             watched = Watched(load_entry(self.subject))
         except Exception as error:
-            return msgspec.structs.replace(verdict, detail=_in_words(error))
+            return msgspec.structs.replace(verdict, detail=described(error))
         answer: Any = None
         failure: BaseException | None = None
         if seen is not None:
@@ -157,7 +157,7 @@ def _after_exception(
 ) -> Verdict:
     """An assertion of the gate, or what a candidate raised where the original does not, is a
     rejection; anything else that comes out of the gate is the gate's own failure."""
-    verdict = msgspec.structs.replace(verdict, detail=_in_words(failure))
+    verdict = msgspec.structs.replace(verdict, detail=described(failure))
     if is_no_verdict(failure):
         return verdict
     if failure in watched.raised:
@@ -178,7 +178,3 @@ def _why_not(prepared: PreparedCallable) -> tuple[bool, str]:
     except GatecertError as error:
         return isinstance(error, UsageError), str(error)
     return False, ""
-
-
-def _in_words(error: BaseException) -> str:
-    return described(error)

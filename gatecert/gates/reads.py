@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -18,6 +18,11 @@ class GateReads(msgspec.Struct, frozen=True):
     def __or__(self, other: GateReads) -> GateReads:
         """All that either read."""
         return GateReads(_united(self.files, other.files), _united(self.variables, other.variables))
+
+
+def unhashed(files: Iterable[str], variables: Iterable[str]) -> GateReads:
+    """Names alone, in order."""
+    return GateReads(dict.fromkeys(sorted(files), ""), dict.fromkeys(sorted(variables), ""))
 
 
 def _united(first: Mapping[str, str], second: Mapping[str, str]) -> dict[str, str]:

@@ -29,9 +29,9 @@ class Reads:
     def names(self) -> GateReads:
         """What a gate read: files that were opened or imported and are no library's, and
         variables, without their hashes."""
-        from gatecert.gates.reads import GateReads
+        from gatecert.gates.reads import unhashed
 
-        return GateReads(dict.fromkeys(self.users_files(), ""), dict.fromkeys(self.asked(), ""))
+        return unhashed(self.users_files(), self.variables)
 
     def asked(self) -> list[str]:
         """The variables in order."""

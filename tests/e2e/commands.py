@@ -9,6 +9,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 280
+TESTED_SOFTMAX = """
+[subject.softmax]
+operation = "softmax"
+entry = "acme.kernels:softmax"
+
+[gate.tests]
+kind = "pytest"
+args = ["tests", "-q"]
+"""
+"""A configuration for the projects of `repositories`, with their tests as a gate."""
 
 
 def environment() -> dict[str, str]:

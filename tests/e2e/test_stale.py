@@ -8,18 +8,9 @@ from pathlib import Path
 import pytest
 
 from gatecert.errors import ExitCode
-from tests.e2e.commands import gatecert
+from tests.e2e.commands import TESTED_SOFTMAX, gatecert
 from tests.gatecert.drafting import repositories
 
-CONFIG = """
-[subject.softmax]
-operation = "softmax"
-entry = "acme.kernels:softmax"
-
-[gate.tests]
-kind = "pytest"
-args = ["tests", "-q"]
-"""
 TEST = """
 import os
 import torch
@@ -55,7 +46,7 @@ def test_a_helper_above_the_project_and_a_variable_are_noticed(
 ) -> None:
     monkeypatch.delenv("ACME_TOL", raising=False)
     folder = repositories.flat(tmp_path / "kernels")
-    (folder / "gatecert.toml").write_text(CONFIG)
+    (folder / "gatecert.toml").write_text(TESTED_SOFTMAX)
     (folder / "tests" / "test_softmax.py").write_text(TEST)
     (tmp_path / ".git").mkdir()
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = testing\n")

@@ -9,25 +9,15 @@ from pathlib import Path
 import pytest
 
 from gatecert.errors import ExitCode
-from tests.e2e.commands import ROOT, gatecert
+from tests.e2e.commands import ROOT, TESTED_SOFTMAX, gatecert
 from tests.gatecert.drafting import repositories
-
-CONFIG = """
-[subject.softmax]
-operation = "softmax"
-entry = "acme.kernels:softmax"
-
-[gate.tests]
-kind = "pytest"
-args = ["tests", "-q"]
-"""
 
 
 @pytest.fixture(scope="module")
 def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with the certificate of a run of its tests."""
     folder = repositories.flat(tmp_path_factory.mktemp("project"))
-    (folder / "gatecert.toml").write_text(CONFIG)
+    (folder / "gatecert.toml").write_text(TESTED_SOFTMAX)
     done = gatecert(
         folder,
         *("certify", "--gate", "tests", "--quick", "--jobs", "1"),

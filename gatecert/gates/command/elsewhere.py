@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from gatecert.gates.evidence import Evidence
-from gatecert.gates.reads import GateReads
+from gatecert.gates.reads import GateReads, unhashed
 from gatecert.gates.records import Verdict
 from gatecert.lanes.records import Finding, Launch
 from gatecert.mutants.records import Candidate
@@ -105,9 +105,10 @@ class Elsewhere(msgspec.Struct, frozen=True):
     @property
     def reads(self) -> GateReads:
         """What all processes read, the names alone."""
-        files = sorted({file for one in self.reports for file in one.files})
-        variables = sorted({name for one in self.reports for name in one.variables})
-        return GateReads(dict.fromkeys(files, ""), dict.fromkeys(variables, ""))
+        return unhashed(
+            {file for one in self.reports for file in one.files},
+            {name for one in self.reports for name in one.variables},
+        )
 
     @property
     def blind(self) -> str:

@@ -74,8 +74,7 @@ class PytestGate:
             EnvironmentFailure: pytest is missing, or the tests do not pass on the original.
             NothingScored: no test runs.
         """
-        if importlib.util.find_spec("pytest") is None:
-            raise EnvironmentFailure(f"gate {self.name!r} needs pytest: pip install pytest")
+        check_pytest(self.name)
         # Once here, not in every child.
         from gatecert.gates.suite.baseline import Suite, measure_baseline, warm_up_for
 
@@ -132,6 +131,12 @@ class PreparedPytest:
         if not why:
             return None
         return Verdict(candidate.id, self.suite.gate, GateOutcome.ACCEPTED, detail=why)
+
+
+def check_pytest(gate: str) -> None:
+    """Raise an `EnvironmentFailure` where pytest is missing: gatecert itself does without."""
+    if importlib.util.find_spec("pytest") is None:
+        raise EnvironmentFailure(f"gate {gate!r} needs pytest: pip install pytest")
 
 
 def with_baseline(gate: Gate, known: PytestBaseline | None, modules: Mapping[str, str]) -> Gate:

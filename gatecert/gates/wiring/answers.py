@@ -5,10 +5,9 @@ Each gives the evidence in a sentence, or None.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from gatecert.gates.evidence import BY_HAND
 from gatecert.gates.wiring.facts import Facts, compared_in, compares_values, only_reads
+from gatecert.wording import count, listed, times
 
 
 def swallowed_exception(facts: Facts) -> str | None:
@@ -59,8 +58,7 @@ def nothing_compared(facts: Facts) -> str | None:
     launched = sum(one.times for one in facts.launches)
     ops = dict.fromkeys(op for one in seen.compared for op in one.ops)
     looked = f", and what is looked at is {', '.join(ops)} of one side" if ops else ""
-    what = f"{launched} launch{'' if launched == 1 else 'es'}"
-    return f"{what} and no comparison of values{looked}"
+    return f"{count(launched, 'launch')} and no comparison of values{looked}"
 
 
 def warn_only(facts: Facts) -> str | None:
@@ -157,22 +155,6 @@ def retries(facts: Facts) -> str | None:
             return f"{name}: {how}"
     reruns = facts.original.tally.reruns if facts.original.tally is not None else 0
     return f"the original: {count(reruns, 'rerun')} of failed tests" if reruns else None
-
-
-def times(number: int) -> str:
-    """`once`, `12 times`."""
-    return "once" if number == 1 else f"{number} times"
-
-
-def count(number: int, what: str) -> str:
-    """`1 test`, `3 tests`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def listed(names: Sequence[str], most: int = 3) -> str:
-    """Names one by one, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def _left_out(facts: Facts, name: str) -> int:

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from gatecert.gates.evidence import Compared, LaunchInputs
 from gatecert.gates.watching.functions import ARRAYS
-from gatecert.gates.wiring.answers import count, listed
 from gatecert.gates.wiring.facts import Facts, compares_values, is_elementwise, is_whole
+from gatecert.wording import count, listed
 
 WRONG_BY = 0.2
 """A tolerance is loose where a typical element may be wrong by this share of itself: more than
@@ -204,8 +204,7 @@ def _like(kernel: str, shapes: _Shapes, blocks: _Blocks) -> str:
 
 
 def _counted(launches: Iterable[LaunchInputs], what: str = "launch") -> str:
-    number = sum(one.times for one in launches)
-    return f"{number} {what}{'' if number == 1 else 'es' if what.endswith('ch') else 's'}"
+    return count(sum(one.times for one in launches), what)
 
 
 def _what(facts: Facts, given: Iterable[LaunchInputs]) -> str:

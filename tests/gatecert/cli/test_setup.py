@@ -198,7 +198,7 @@ def test_an_unknown_revision_and_a_missing_pytest_are_refused_with_the_plan(
     config = Config("gatecert.toml", str(tmp_path), SUBJECTS, {"tests": GateConfig("pytest")})
     with pytest.raises(UsageError, match="is in no git repository"):
         make_plan(config, part=Part(in_diff="main"))
-    monkeypatch.setattr("gatecert.cli.setup.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("gatecert.gates.suite.gate.importlib.util.find_spec", lambda name: None)
     with pytest.raises(EnvironmentFailure, match="gate 'tests' needs pytest: pip install pytest"):
         make_plan(config, gate_names=("tests",))
 
