@@ -16,6 +16,7 @@ from gatecert.config import Config
 from gatecert.errors import UsageError
 from gatecert.gates.config import LIBRARIES, GateConfig
 from gatecert.gates.reads import GateReads
+from gatecert.gates.records import Verdict
 from gatecert.gates.suite.records import PytestBaseline
 from gatecert.mutants.adversaries import adversary_candidates
 from gatecert.mutants.benign import benign_rewrites
@@ -85,6 +86,8 @@ class PlannedSubject:
     preload: tuple[str, ...] = ()
     sources: dict[str, str] = field(default_factory=dict)
     """Every file that was imported and is no library's, with its hash."""
+    originals: dict[str, Verdict] = field(default_factory=dict)
+    """By gate: the verdict on the original."""
     baselines: dict[str, PytestBaseline] = field(default_factory=dict)
     """By gate: what a suite does on the original."""
     reads: dict[str, GateReads] = field(default_factory=dict)

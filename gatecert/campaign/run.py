@@ -265,7 +265,7 @@ def _judge(
 
     interrupted = False
     try:
-        for requests in rounds(plan, within(work, share)):
+        for requests in rounds(plan, within(work, share), verdicts):
             asked += requests
             for _ in spread(pool, one, requests):
                 pass

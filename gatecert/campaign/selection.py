@@ -20,10 +20,10 @@ from gatecert.campaign.changes import beyond_git, changed_lines, deleted_files
 from gatecert.campaign.gate_files import gate_files, is_test
 from gatecert.campaign.plan import Plan, PlannedSubject
 from gatecert.campaign.records import Selection
-from gatecert.campaign.shards import Work, make_shards, request_of
+from gatecert.campaign.shards import Said, Work, make_shards, request_of
 from gatecert.errors import NothingScored, UsageError
 from gatecert.mutants.lines import touched_lines
-from gatecert.mutants.records import CandidateKind, Mutant
+from gatecert.mutants.records import CandidateKind, Mutant, original
 from gatecert.mutants.suppression import names_mutant
 from gatecert.sandbox.protocol import ShardRequest, Task
 
@@ -138,19 +138,26 @@ class Deadline:
         return self.at is not None and kinds == {CandidateKind.MUTANT}
 
 
-def rounds(plan: Plan, work: Work) -> Iterator[list[ShardRequest]]:
-    """Requests to be sent one list after the other.
+def rounds(plan: Plan, work: Work, said: Said) -> Iterator[list[ShardRequest]]:
+    """Requests to be sent one list after the other. `said` is what the ones before gave, by
+    subject.
 
-    Without a time budget it is one list. With one, controls and adversaries come first, then
-    the mutants in their fair order, some of every subject at a time; the ladder comes last.
+    The originals come first: what they took says what the others may take, and how to share them
+    out. All others are one list without a time budget. With one, controls and adversaries come
+    next, then the mutants in their fair order, some of every subject at a time; the ladder comes
+    last.
     """
+    originals = _tasks_of(work, {CandidateKind.ORIGINAL})
+    if originals:
+        yield make_shards(plan, originals)
+    work = [(_with_originals(subject, said), tasks) for subject, tasks in work]
     if not plan.time_budget_s:
-        yield make_shards(plan, work)
+        yield make_shards(plan, _tasks_of(work, set(CandidateKind) - {CandidateKind.ORIGINAL}))
         return
-    yield make_shards(plan, list(_tasks_of(work, mutants=False)))
+    yield make_shards(plan, _tasks_of(work, {CandidateKind.BENIGN, CandidateKind.ADVERSARY}))
     subjects = {subject.run.subject.name: subject for subject, _ in work}
     by_mutant: dict[str, list[Task]] = {}
-    for _, tasks in _tasks_of(work, mutants=True):
+    for _, tasks in _tasks_of(work, {CandidateKind.MUTANT}):
         for task in tasks:
             by_mutant.setdefault(task.candidate.id, []).append(task)
     mutants = _running(work)
@@ -257,11 +264,19 @@ def _running(work: Work) -> list[Mutant]:
     ]
 
 
-def _tasks_of(work: Work, *, mutants: bool) -> Iterator[tuple[PlannedSubject, tuple[Task, ...]]]:
-    for subject, tasks in work:
-        mine = tuple(t for t in tasks if (t.candidate.kind is CandidateKind.MUTANT) is mutants)
-        if mine:
-            yield subject, mine
+def _tasks_of(work: Work, kinds: Collection[CandidateKind]) -> Work:
+    return [
+        (subject, mine)
+        for subject, tasks in work
+        if (mine := tuple(task for task in tasks if task.candidate.kind in kinds))
+    ]
+
+
+def _with_originals(subject: PlannedSubject, said: Said) -> PlannedSubject:
+    name = subject.run.subject.name
+    verdicts = said.get(name, {}).items()
+    first = original(name).id
+    return replace(subject, originals={gate: one for (id, gate), one in verdicts if id == first})
 
 
 def _chance(seed: int, name: str) -> float:

@@ -27,10 +27,12 @@ from gatecert.store.records import Shard
 from gatecert.subjects import Subject
 
 _NOT_RUN = frozenset({CodeVerdict.UNVIABLE, CodeVerdict.DUPLICATE})
-_SHARDS_PER_JOB = 3
+_SHARDS_PER_JOB = 6
 _ALONE = Limits(factor=20.0, minimum_s=60.0)
 
 Work: TypeAlias = Sequence[tuple[PlannedSubject, Sequence[Task]]]
+Said: TypeAlias = Mapping[str, Mapping[tuple[str, str], Verdict]]
+"""Verdicts by subject, candidate and gate."""
 
 
 def plan_tasks(plan: Plan, planned: Iterable[PlannedSubject], comparisons: Comparisons) -> Work:
@@ -96,15 +98,23 @@ def within(work: Work, share: frozenset[str] | None) -> Work:
 
 def make_shards(plan: Plan, work: Work) -> list[ShardRequest]:
     """Requests of all subjects, dearest first, so that the last ones to end are small."""
-    costs = [subject.probe_s * len(tasks) for subject, tasks in work]
+    costs = [_cost_s(subject, tasks) for subject, tasks in work]
     fair_share = sum(costs) / (plan.jobs * _SHARDS_PER_JOB) or 1.0
     shards: list[tuple[float, ShardRequest]] = []
     for (subject, tasks), cost in zip(work, costs, strict=True):
-        pieces = 1 if plan.jobs == 1 else max(1, min(plan.jobs, round(cost / fair_share)))
+        pieces = 1 if plan.jobs == 1 else max(1, min(len(tasks), round(cost / fair_share)))
         for piece in _cut(tasks, pieces):
             shards.append((cost / pieces, request_of(plan, subject, piece)))
     shards.sort(key=lambda pair: -pair[0])
     return [shard for _, shard in shards]
+
+
+def _cost_s(subject: PlannedSubject, tasks: Iterable[Task]) -> float:
+    """Seconds, at most: as long as the gates took on the original, or its probe if none did."""
+    known = subject.originals
+    return sum(
+        known[task.gate].duration_s if task.gate in known else subject.probe_s for task in tasks
+    )
 
 
 def candidate_of(mutant: Mutant, texts: dict[str, str]) -> Candidate:
@@ -118,9 +128,7 @@ def candidate_of(mutant: Mutant, texts: dict[str, str]) -> Candidate:
     )
 
 
-def timeouts_alone(
-    shards: Iterable[ShardRequest], verdicts: Mapping[str, Mapping[tuple[str, str], Verdict]]
-) -> Iterator[ShardRequest]:
+def timeouts_alone(shards: Iterable[ShardRequest], verdicts: Said) -> Iterator[ShardRequest]:
     """Shards that run every timeout again, one at a time and with more time."""
     late = {
         place
@@ -211,6 +219,7 @@ def request_of(plan: Plan, subject: PlannedSubject, tasks: Sequence[Task]) -> Sh
         overlay=plan.overlay,
         signatures=frozenset(signature.key for signature in subject.signatures),
         preload=subject.preload,
+        originals={name: subject.originals[name] for name in sorted(used & set(subject.originals))},
         baselines={name: subject.baselines[name] for name in sorted(used & set(subject.baselines))},
         modules={kernel.module: kernel.path for kernel in subject.run.kernels},
     )

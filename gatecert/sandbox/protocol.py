@@ -57,9 +57,10 @@ class ShardRequest(msgspec.Struct, frozen=True, tag="shard"):
     makes every mutant the original: a self-test of the whole chain. `signatures` holds the keys
     of the compiled forms that mutants were compared by; `preload` names library modules that the
     code under test imports, so that they are imported once and not in every child. After
-    `stop_after_s` no further task is started. `baselines` holds by gate what was measured on the
-    original for the whole run. `modules` maps modules with mutants to their files: a gate may
-    import one under another name."""
+    `stop_after_s` no further task is started. `originals` holds by gate the
+    verdict on the original, which the request then need not judge again, and `baselines` what a
+    suite did on it. `modules` maps modules with mutants to their files: a gate may import one
+    under another name."""
 
     subject: Subject
     gates: tuple[GateRef, ...]
@@ -71,6 +72,7 @@ class ShardRequest(msgspec.Struct, frozen=True, tag="shard"):
     limits: Limits = Limits()
     overlay: bool = True
     stop_after_s: float | None = None
+    originals: dict[str, Verdict] = {}
     baselines: dict[str, PytestBaseline] = {}
     modules: dict[str, str] = {}
 

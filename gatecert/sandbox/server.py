@@ -122,7 +122,7 @@ def _serve_shard(request: ShardRequest, say: Say) -> None:
 
 def _baseline_of(request: ShardRequest, prepared: PreparedGate, task: Task) -> Judged:
     """The original under the gate of `task`: as often as its table says where this request has
-    it among its tasks, else once.
+    it among its tasks, else what the run knows of it, or once.
 
     Raises:
         ControlRejected: a gate that runs in processes of its own rejects it.
@@ -131,6 +131,8 @@ def _baseline_of(request: ShardRequest, prepared: PreparedGate, task: Task) -> J
     first = original(request.subject.name)
     table = next(ref.config for ref in request.gates if ref.name == task.gate)
     mine = any(one.candidate == first and one.gate == task.gate for one in request.tasks)
+    if not mine and (known := request.originals.get(task.gate)) is not None:
+        return Judged(known)
     # A selecting gate has measured itself on the original.
     often = mine and not isinstance(prepared, SelectingGate)
     runs = table.runs_on_original if table is not None and often else 1

@@ -18,6 +18,7 @@ from gatecert.campaign.shards import Work, originals_of
 from gatecert.certificate import certify
 from gatecert.errors import NothingScored, UsageError
 from gatecert.gates.config import GateConfig
+from gatecert.gates.records import GateOutcome, Verdict
 from gatecert.mutants.records import Candidate, CandidateKind, Kernel, Mutant, original
 from gatecert.operators.records import Edit
 from gatecert.sandbox.protocol import ShardRequest, Task
@@ -115,21 +116,42 @@ def asked(requests: list[ShardRequest]) -> list[str]:
 
 def test_without_a_budget_everything_is_one_list() -> None:
     work = work_of(("softmax", many()))
-    (requests,) = rounds(plan(), work)
-    assert sum(len(request.tasks) for request in requests) == len(work[0][1])
+    originals, requests = rounds(plan(), work, {})
+    assert asked(originals) == ["softmax/original"]
+    assert sum(len(one.tasks) for one in (*originals, *requests)) == len(work[0][1])
+
+
+def test_what_a_gate_took_on_the_originals_says_how_the_others_are_shared_out() -> None:
+    said: dict[str, dict[tuple[str, str], Verdict]] = {"softmax": {}, "gelu": {}}
+    work = work_of(("softmax", many("softmax")), ("gelu", many("gelu")))
+    asking = rounds(plan(jobs=2), work, said)
+    next(asking)
+    for name, seconds in (("softmax", 0.1), ("gelu", 0.5)):
+        first = original(name).id
+        for gate in ("oracle", "weak"):
+            accepted = Verdict(first, gate, GateOutcome.ACCEPTED, duration_s=seconds)
+            said[name][first, gate] = accepted
+    (requests,) = asking
+    pieces = [request.subject.name for request in requests]
+    assert pieces.count("gelu") == 5 * pieces.count("softmax") == 10
+    for request in requests:
+        assert set(request.originals) == {task.gate for task in request.tasks}
+    places = [(task.candidate.id, task.gate) for request in requests for task in request.tasks]
+    assert len(places) == len(set(places)) == 2 * (1 + 100) * 2
 
 
 def test_under_a_budget_what_is_no_mutant_comes_first_and_the_ladder_last() -> None:
     rung = mutant("softmax/k/wrong-constant/1-bbbbbb", scored=False)
-    first, *rest = rounds(plan(time_budget_s=9.0), work_of(("softmax", [rung, *many()])))
-    assert asked(first) == ["softmax/original", "softmax/adversary/zeros"]
+    budget = plan(time_budget_s=9.0)
+    originals, first, *rest = rounds(budget, work_of(("softmax", [rung, *many()])), {})
+    assert asked([*originals, *first]) == ["softmax/original", "softmax/adversary/zeros"]
     (mutants,) = [asked(requests) for requests in rest]
     assert mutants == [*(m.id for m in fair_order(many(), 0)), rung.id]
 
 
 def test_no_subject_is_far_ahead_of_another_when_the_time_is_over() -> None:
     work = work_of(("softmax", many("softmax")), ("gelu", many("gelu")))
-    _, *rest = rounds(plan(time_budget_s=9.0), work)
+    _, _, *rest = rounds(plan(time_budget_s=9.0), work, {})
     order = [m.id for m in fair_order([*many("softmax"), *many("gelu")], 0)]
     reached: list[str] = []
     for requests in rest:
@@ -140,7 +162,7 @@ def test_no_subject_is_far_ahead_of_another_when_the_time_is_over() -> None:
 
 
 def test_both_gates_judge_a_mutant_before_the_next_one_is_begun() -> None:
-    _, requests = rounds(plan(time_budget_s=9.0, jobs=2), work_of(("softmax", many())))
+    _, _, requests = rounds(plan(time_budget_s=9.0, jobs=2), work_of(("softmax", many())), {})
     assert len(requests) == 2
     for request in requests:
         pairs = [task.candidate.id for task in request.tasks]
@@ -148,7 +170,7 @@ def test_both_gates_judge_a_mutant_before_the_next_one_is_begun() -> None:
 
 
 def test_a_deadline_binds_mutants_and_nothing_else() -> None:
-    first, requests = rounds(plan(time_budget_s=9.0), work_of(("softmax", many())))
+    _, first, requests = rounds(plan(time_budget_s=9.0), work_of(("softmax", many())), {})
     over, none = Deadline(0.0), Deadline()
     assert not over.allows(requests[0]) and over.bind(requests[0]).stop_after_s == 0.0
     assert over.allows(first[0]) and over.bind(first[0]) == first[0]
