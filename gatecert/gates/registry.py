@@ -8,11 +8,12 @@ from pathlib import Path
 
 from gatecert.errors import UsageError, did_you_mean
 from gatecert.gates.base import Gate
-from gatecert.gates.built_in import ORACLE, BuiltInGate, built_in_names
+from gatecert.gates.built_in import BuiltInGate, built_in_names
 from gatecert.gates.callable_gate import CallableGate
 from gatecert.gates.command.gate import CommandGate
 from gatecert.gates.command.sanitizer import SanitizerGate
 from gatecert.gates.config import GateConfig
+from gatecert.gates.records import ORACLE, is_oracle
 from gatecert.gates.suite.gate import PytestGate
 
 __all__ = ["ORACLE", "built_in_names", "check_around", "check_gate_name", "make_gate"]
@@ -42,7 +43,7 @@ def make_gate(
             cannot be run.
     """
     if config is not None:
-        if name in built_in_names():
+        if name in built_in_names() or is_oracle(name):
             raise UsageError(f"gate {name!r} is built in; give [gate.{name}] another name")
         return _configured(name, config, Path(root), around)
     check_gate_name(name, ())
