@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
@@ -10,6 +10,7 @@ from gatecert.campaign.gate_files import gate_roots
 from gatecert.campaign.plan import Plan, PlannedSubject
 from gatecert.campaign.progress import Progress
 from gatecert.campaign.run import plan_campaign
+from gatecert.campaign.shards import applies
 from gatecert.campaign.supervise import ask_shard, server_pool, spread
 from gatecert.errors import EnvironmentFailure
 from gatecert.gates.records import GateOutcome, Verdict
@@ -32,6 +33,9 @@ class ControlRow(msgspec.Struct, frozen=True):
     distinct: bool
     detail: str = ""
     case: str = ""
+    compared: int = 0
+    exactly: int = 0
+    """Elements of outputs compared, and those of them that had to be equal."""
 
 
 class ControlsRecord(msgspec.Struct, frozen=True):
@@ -40,12 +44,27 @@ class ControlsRecord(msgspec.Struct, frozen=True):
     gate: str
     seeds: tuple[int, ...]
     rows: tuple[ControlRow, ...]
+    sources_sha256: dict[str, str] = {}
+    """By subject: hash of the sources that its verdicts rest on."""
 
 
 def run_controls(
-    plan: Plan, seeds: Sequence[int], record: RunRecord, progress: Progress
+    plan: Plan,
+    seeds: Sequence[int],
+    record: RunRecord,
+    progress: Progress,
+    *,
+    observe: bool = False,
+    optional: Collection[str] = (),
 ) -> ControlsRecord:
-    """Judge the originals and all benign rewrites under every seed; goes on from `record`."""
+    """Judge the originals and all benign rewrites under every seed; goes on from `record`.
+
+    With `observe` the record also keeps what every case showed. Subjects that are `optional` are
+    left out where they cannot run.
+
+    Raises:
+        EnvironmentFailure: another subject cannot run.
+    """
     gate = plan.gates[0]
     tables = () if gate.config is None else (gate.config,)
     roots = gate_roots(plan.root, tables, plan.subjects) if tables else ()
@@ -53,13 +72,17 @@ def run_controls(
     with server_pool(plan.jobs, plan.libraries) as pool:
         planned = plan_campaign(plan, pool, progress)
         for subject in planned:
-            if subject.run.failed:
+            if subject.run.failed and subject.run.subject.name not in optional:
                 raise EnvironmentFailure(subject.run.failed)
+            if subject.run.failed:
+                progress.say(f"left out: {subject.run.failed}")
+        planned = tuple(subject for subject in planned if not subject.run.failed)
+        planned = tuple(subject for subject in planned if applies(gate, subject))
         shards = [
             ShardRequest(
                 subject=subject.run.subject,
                 gates=(gate,),
-                tasks=_tasks(subject, gate.name),
+                tasks=_tasks(subject, gate.name, observe),
                 seed=seed,
                 quick=plan.quick,
                 preload=subject.preload,
@@ -89,12 +112,12 @@ def run_controls(
 
         rows = [row for rows in spread(pool, one, shards) for row in rows]
     rows.sort(key=lambda row: (row.subject, row.seed, row.control))
-    return ControlsRecord(gate.name, tuple(seeds), tuple(rows))
+    return ControlsRecord(gate.name, tuple(seeds), tuple(rows), sources)
 
 
-def _tasks(subject: PlannedSubject, gate: str) -> tuple[Task, ...]:
+def _tasks(subject: PlannedSubject, gate: str, observe: bool) -> tuple[Task, ...]:
     controls = (original(subject.run.subject.name), *subject.run.controls)
-    return tuple(Task(control, gate, stop_at_first=False) for control in controls)
+    return tuple(Task(control, gate, stop_at_first=False, observe=observe) for control in controls)
 
 
 def _keyed(shard: ShardRequest, mark: str) -> Iterator[PlannedTask]:
@@ -117,6 +140,8 @@ def _rows(shard: ShardRequest, verdicts: Sequence[Verdict]) -> tuple[ControlRow,
             distinct=verdict.bits != reference,
             detail=verdict.detail,
             case=verdict.case,
+            compared=verdict.compared,
+            exactly=verdict.exactly,
         )
         for verdict in verdicts
     )

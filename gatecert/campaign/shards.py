@@ -197,7 +197,8 @@ def judges(ref: GateRef, subject: Subject) -> bool:
     """Can the gate judge the subject, before anything was planted?"""
     from gatecert.gates.registry import make_gate
 
-    return make_gate(ref.name, ref.config, ref.root, ref.around).applies_to(subject) is None
+    gate = make_gate(ref.name, ref.config, ref.root, ref.around, ref.oracle)
+    return gate.applies_to(subject) is None
 
 
 def _cut(tasks: Sequence[Task], pieces: int) -> Iterator[tuple[Task, ...]]:

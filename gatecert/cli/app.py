@@ -15,6 +15,7 @@ import gatecert
 from gatecert.errors import INTERRUPTED, ExitCode, GatecertError, described
 
 COMMANDS = (
+    "calibrate",
     "certify",
     "controls",
     "doctor",

@@ -93,7 +93,8 @@ def command(
 
 
 def controls_table(record: ControlsRecord) -> Table:
-    """One row per subject: runs, distinct runs, cases, rejections, and the closest call."""
+    """One row per subject: runs, distinct runs, cases, rejections, the closest call, and the share
+    of elements that had to be equal."""
     from gatecert.gates.records import GateOutcome
     from gatecert.reports.tables import Table
 
@@ -105,14 +106,28 @@ def controls_table(record: ControlsRecord) -> Table:
             str(sum(r.cases for r in rows)),
             str(sum(r.outcome is GateOutcome.REJECTED for r in rows)),
             f"{max(r.margin for r in rows):.3f}",
+            _share(sum(r.exactly for r in rows), sum(r.compared for r in rows)),
         )
 
     subjects = dict.fromkeys(r.subject for r in record.rows)
     rows = [row(name, [r for r in record.rows if r.subject == name]) for name in subjects]
     if record.rows:
         rows.append(row("all", record.rows))
-    columns = ("subject", "runs", "distinct", "cases", "rejected", "worst error / allowance")
+    columns = (
+        "subject",
+        "runs",
+        "distinct",
+        "cases",
+        "rejected",
+        "worst error / allowance",
+        "exact",
+    )
     return Table(f"Controls under {record.gate}", columns, tuple(rows))
+
+
+def _share(exactly: int, compared: int) -> str:
+    """Which part of all elements had to be equal; "-" where the gate does not count them."""
+    return f"{100 * exactly / compared:.1f}%" if compared else "-"
 
 
 def verdict_line(record: ControlsRecord) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gatecert.errors import described
+import torch
+
+from gatecert.errors import UsageError, described
 from gatecert.gates.cells import Cell, Sight, sight_of
 from gatecert.gates.execution import (
     Execution,
@@ -17,17 +19,21 @@ from gatecert.gates.execution import (
     unrepeatable,
     worst_element,
 )
+from gatecert.gates.oracle_cases import subject_cases
 from gatecert.gates.records import GateOutcome, Reason, Verdict, Worst
 from gatecert.lanes import interpreter
 from gatecert.lanes.records import Finding, GuardPolicy
 from gatecert.mutants.records import Candidate
 from gatecert.oracle.case import Case
-from gatecert.oracle.cases import cases_for
-from gatecert.oracle.comparators import Comparator, Exact, judge
+from gatecert.oracle.cases import cases_for, why_no_case
+from gatecert.oracle.comparators import Comparator, uses_baseline
+from gatecert.oracle.comparators.where_exact import exactly_compared, judge_where_exact
 from gatecert.oracle.contract import contract_violation
-from gatecert.oracle.expectation import Expected, expect
+from gatecert.oracle.expectation import Expected, ExpectedOutput, expect
 from gatecert.oracle.inputs import Inputs, make_inputs
-from gatecert.oracle.operations import Operation, resolve_operation
+from gatecert.oracle.metamorphic import check_reference
+from gatecert.oracle.operations import Operation, get_operation, resolve_operation
+from gatecert.oracle.strategies import RELATIONS
 from gatecert.oracle.tolerance import RoundingInterval
 from gatecert.subjects import Subject, load_entry
 
@@ -36,6 +42,7 @@ _REPEATED, _REORDERED = 0, 2
 """Which of every four cases run again, and which with their programs in another order: reversed
 and shuffled in turn. Where programs meet in memory the others run interleaved, with and without
 late writes in turn."""
+USUAL_STRATEGY = "certify"
 _DEFAULT_COMPARATOR = RoundingInterval()
 
 
@@ -84,37 +91,55 @@ class Closest:
 
 @dataclass(frozen=True, slots=True)
 class OracleGate:
-    """The oracle under a named configuration: strategy x comparator, guards always on."""
+    """The oracle under a named configuration: strategy x comparator, guards always on.
+
+    `rows` hold comparators by operation and dtype, which go before `comparator`.
+    """
 
     name: str = "oracle"
-    strategy: str = "certify"
+    strategy: str = USUAL_STRATEGY
     comparator: Comparator = _DEFAULT_COMPARATOR
+    rows: Mapping[tuple[str, str], Comparator] = field(default_factory=dict)
 
     def applies_to(self, subject: Subject) -> str | None:
-        """It needs an operation, for its schema and reference."""
+        """It needs an operation, for its schema and reference, and cases of its strategy."""
         if subject.operation is None:
             return "it has no operation, so there is no schema and no reference"
-        return None
+        if self.strategy == USUAL_STRATEGY or ":" in subject.operation:
+            return None
+        return why_no_case(get_operation(subject.operation), self.strategy, dtypes=subject.dtypes)
 
     def prepare(self, subject: Subject, *, seed: int, quick: bool) -> PreparedOracle:
-        """Build every case of the strategy with its inputs and reference."""
+        """Build every case of the strategy with its inputs and reference.
+
+        Raises:
+            UsageError: the strategy has no case for the subject.
+            EnvironmentFailure: the reference breaks a relation that its operation declares.
+        """
         assert subject.operation is not None
         operation = resolve_operation(subject.operation)
-        cases = cases_for(
-            operation,
-            dtypes=subject.dtypes,
-            layouts=subject.layouts,
-            blocks=subject.blocks,
-            extra_dims=subject.dims,
-            strategy="quick" if quick else subject.profile.strategy or self.strategy,
-            seed=seed,
-        )
-        prepared = [prepare_case(operation, case, subject) for case in cases]
+        _check_reference(operation, subject, seed)
+        strategy = self._strategy(subject, quick)
+        cases, _ = subject_cases(operation, subject, strategy=strategy, seed=seed)
+        if not cases:
+            raise UsageError(
+                f"subject {subject.name!r} has no case under strategy {self.strategy!r}: "
+                f"{why_no_case(operation, self.strategy, dtypes=subject.dtypes)}"
+            )
+        by_dtype = {
+            dtype: self.rows.get((operation.name, dtype), self.comparator)
+            for dtype in subject.dtypes
+        }
+        prepared = [
+            prepare_case(operation, case, subject, baseline=uses_baseline(by_dtype[case.dtype]))
+            for case in cases
+        ]
         return PreparedOracle(
             gate=self.name,
             subject=subject,
             operation=operation,
             comparator=self.comparator,
+            by_dtype=by_dtype,
             cases=tuple(
                 under_every_config(prepared, subject.configs)
                 if subject.profile.every_config
@@ -122,11 +147,33 @@ class OracleGate:
             ),
         )
 
+    def _strategy(self, subject: Subject, quick: bool) -> str:
+        """Its own where it has a special one, else what the command and the profile say."""
+        if self.strategy != USUAL_STRATEGY:
+            return self.strategy
+        return "quick" if quick else subject.profile.strategy or self.strategy
 
-def prepare_case(operation: Operation, case: Case, subject: Subject) -> PreparedCase:
-    """Inputs and expectation of one case."""
-    inputs = make_inputs(operation, case)
-    expected = expect(operation, case, inputs, intermediate=subject.intermediate)
+
+def _check_reference(operation: Operation, subject: Subject, seed: int) -> None:
+    """Hold the reference to its relations, in the two cases that show most."""
+    dtypes, blocks = subject.dtypes[:1], subject.blocks
+    cases = cases_for(operation, dtypes=dtypes, blocks=blocks, strategy=RELATIONS, seed=seed)
+    for case in cases[:2]:
+        check_reference(operation, case)
+
+
+def prepare_case(
+    operation: Operation,
+    case: Case,
+    subject: Subject,
+    held: Mapping[str, torch.Tensor] | None = None,
+    *,
+    baseline: bool = False,
+) -> PreparedCase:
+    """Inputs and expectation of one case; `held` tensors take the place of the case's own, and
+    `baseline` asks for torch's own result."""
+    inputs = make_inputs(operation, case, held)
+    expected = expect(operation, case, inputs, intermediate=subject.intermediate, baseline=baseline)
     return PreparedCase(case, inputs, expected)
 
 
@@ -167,7 +214,7 @@ class Call:
     entry: Callable[..., Any]
     candidate: Candidate
     prepared: PreparedCase
-    in_place: tuple[str, ...]
+    operation: Operation
     further: dict[str, Execution] = field(default_factory=dict)
     """Further runs by their order, so that none is made twice."""
 
@@ -179,7 +226,7 @@ class Call:
         """
         # An autotuned kernel takes each of its configurations in some of the cases.
         with interpreter.tuned(self.prepared.tuning):
-            run = execute(self.entry, self.prepared.inputs, GuardPolicy.STRICT, self.in_place)
+            run = execute(self.entry, self.prepared.inputs, GuardPolicy.STRICT, self.operation)
         trouble = no_verdict(run, self.candidate)
         if trouble is not None:
             raise NoVerdict(trouble)
@@ -208,6 +255,7 @@ class PreparedOracle:
     operation: Operation
     comparator: Comparator
     cases: tuple[PreparedCase, ...]
+    by_dtype: Mapping[str, Comparator] = field(default_factory=dict)
 
     def judge(self, candidate: Candidate, *, stop_at_first: bool) -> Verdict:
         """Run the candidate on the cases, likely killers first."""
@@ -230,7 +278,7 @@ class PreparedOracle:
         done = 0
         for number, prepared in enumerate(self.cases):
             done += 1
-            call = Call(entry, candidate, prepared, self.operation.in_place)
+            call = Call(entry, candidate, prepared, self.operation)
             try:
                 run = call.run()
                 # Before a further run, which may write into the first one's outputs.
@@ -260,6 +308,9 @@ class PreparedOracle:
             case=closest.case,
             worst=closest.worst,
             bits=bits.hexdigest(),
+            inputs_sha256=self._inputs_of(closest.case),
+            compared=sum(e.reference.size for e in _outputs(self.cases[:done])),
+            exactly=sum(exactly_compared(e) for e in _outputs(self.cases[:done])),
         )
         if first is None:
             return verdict
@@ -275,7 +326,7 @@ class PreparedOracle:
         if broken is not None:
             return Failure(Reason.CONTRACT, broken), closest
         for expected, output in zip(prepared.expected.outputs, run.outputs, strict=True):
-            judgement = judge(self._comparator(prepared.case), expected, output)
+            judgement = judge_where_exact(self._comparator(prepared.case), expected, output)
             worst = worst_element(expected.name, judgement)
             if not judgement.passed:
                 said = (
@@ -296,10 +347,12 @@ class PreparedOracle:
             return Failure(Reason.INPUT_CHANGED, f"wrote to {', '.join(run.changed)}"), closest
         return None, closest
 
+    def _inputs_of(self, case: str) -> str:
+        """The hash of that case's inputs."""
+        return next((one.inputs.sha256 for one in self.cases if one.case.id == case), "")
+
     def _comparator(self, case: Case) -> Comparator:
-        """Equality where every intermediate is exactly representable, else the tolerance."""
-        exact = case.recipe == "ternary" and self.operation.exact_on_integers
-        return Exact() if exact else self.comparator
+        return self.by_dtype.get(case.dtype, self.comparator)
 
     def _check_again(self, call: Call, run: Execution, number: int) -> Failure | None:
         """Does a further run of some cases agree? A lone case (a replay) has every check."""
@@ -361,7 +414,8 @@ class PreparedOracle:
         broken = run.error is None and contract_violation(
             self.operation, prepared.case, prepared.inputs, run.outputs
         )
-        interval = self.comparator if isinstance(self.comparator, RoundingInterval) else None
+        comparator = self._comparator(prepared.case)
+        interval = comparator if isinstance(comparator, RoundingInterval) else None
         return sight_of(run, prepared.expected, bool(broken), interval, order)
 
     def _error(self, candidate: Candidate, detail: str, cases: int) -> Verdict:
@@ -388,4 +442,11 @@ def _rejected(verdict: Verdict, failure: Failure, at: PreparedCase) -> Verdict:
         cases=verdict.cases,
         margin=verdict.margin,
         bits=verdict.bits,
+        inputs_sha256=at.inputs.sha256,
+        compared=verdict.compared,
+        exactly=verdict.exactly,
     )
+
+
+def _outputs(cases: Sequence[PreparedCase]) -> Iterator[ExpectedOutput]:
+    return (output for prepared in cases for output in prepared.expected.outputs)

@@ -87,7 +87,7 @@ def _serve_shard(request: ShardRequest, say: Say) -> None:
     prepared: dict[str, PreparedGate] = {}
     for ref in request.gates:
         started = time.monotonic()
-        gate = make_gate(ref.name, ref.config, ref.root, ref.around)
+        gate = make_gate(ref.name, ref.config, ref.root, ref.around, ref.oracle)
         gate = with_baseline(gate, request.baselines.get(ref.name), request.modules)
         prepared[ref.name] = gate.prepare(request.subject, seed=request.seed, quick=request.quick)
         say(Prepared(ref.name, time.monotonic() - started))

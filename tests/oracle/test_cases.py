@@ -45,7 +45,12 @@ def test_every_case_is_valid_unique_and_replays_from_its_id(
     assert len(set(cases)) == len(cases)
     for case in cases:
         assert parse_case(case.id) == case
-    assert {case.dtype for case in cases[:3]} == set(DTYPES)
+    if STRATEGIES[strategy].exact and operation.exact is None:
+        assert not cases
+    elif cases:
+        assert {case.dtype for case in cases[:3]} == set(STRATEGIES[strategy].of(DTYPES))
+    else:
+        assert strategy == "nan_injected" and "nan_injected" not in operation.recipes
 
 
 @EVERY
@@ -59,9 +64,11 @@ def test_certify_uses_every_recipe_of_the_domain_and_every_layout_in_every_dtype
             for case in cases_for(operation, dtypes=DTYPES, layouts=layouts)
             if case.dtype == dtype
         ]
-        assert {case.recipe for case in cases} == set(operation.recipes)
+        # Strategies of their own: a certified run has NaN and infinities by `nonfinite`.
+        own = {"adversarial", "nan_injected"}
+        assert {case.recipe for case in cases} == set(operation.recipes) - own
         assert set(layouts) <= {case.layout for case in cases}
-        assert 12 <= len(cases) <= 22
+        assert 12 <= len(cases) <= 24
 
 
 @EVERY
@@ -70,7 +77,7 @@ def test_quick_is_four_cases_per_dtype_and_certify_starts_with_them(operation: O
     assert len(quick) == 4
     first = quick[0]
     assert first.recipe == "normal"
-    for dim in operation.tiled:
+    for dim in set(operation.tiled) - set(operation.sizes):
         assert first.sizes[dim] > 64
         assert first.sizes[dim] % 32
 
