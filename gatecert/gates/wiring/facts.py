@@ -101,7 +101,7 @@ class Facts:
         for test in seen.tests:
             if test.runs > runs.get(test.test, test.runs):
                 return f"{test.test} ran {test.runs} times, on the original {runs[test.test]}"
-        if any(test.generated for test in seen.tests):
+        if any(test.generated for test in seen.tests) or not self._goes_on_after_a_no(seen):
             return ""
         again = self._compared_again(seen) if name in RIGHT_SHAPES else ""
         return self._tried_again(seen) or again
@@ -110,6 +110,15 @@ class Facts:
         """Do the messages of its noes hold two strings against each other?"""
         noes = [self.answers[name].detail for name in RIGHT_SHAPES if self.rejected(name)]
         return bool(noes) and all(_STRINGS_DIFFER.match(said) for said in noes)
+
+    def _goes_on_after_a_no(self, seen: Evidence) -> bool:
+        """Did a test call the entry more often than on the original, and get more than one no?
+        One that calls it again to word its message gets no second."""
+        usual = {test.test: test.calls for test in self.original.tests}
+        return not seen.tests or any(
+            test.said_no > 1 and test.calls > usual.get(test.test, test.calls)
+            for test in seen.tests
+        )
 
     def _tried_again(self, seen: Evidence) -> str:
         """A gate that goes on after a first no may want all the noes; only one that calls the

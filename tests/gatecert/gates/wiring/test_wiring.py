@@ -422,6 +422,18 @@ def test_collecting_every_no_is_no_retry() -> None:
     assert weaknesses(SUBJECT, STRONG, said, (KERNEL,)) == ()
 
 
+def test_calling_the_entry_again_to_word_a_message_is_no_retry() -> None:
+    worded = changed(
+        TRIED_AGAIN,
+        tests=(
+            WatchedTest("test_a", False, calls=2, compared=1, said_no=1),
+            WatchedTest("test_b", False, calls=2, compared=1, said_no=1),
+        ),
+    )
+    said = {**answers(), "returns_zeros": answer("rejected", worded)}
+    assert weaknesses(SUBJECT, STRONG, said, (KERNEL,)) == ()
+
+
 def test_a_library_that_draws_more_inputs_after_a_no_is_no_retry() -> None:
     drawn = changed(
         TRIED_AGAIN, tests=(msgspec.structs.replace(TRIED_AGAIN.tests[0], generated=True),)
