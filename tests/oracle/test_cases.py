@@ -137,9 +137,10 @@ def test_offsets_leave_16_bits_somewhere(operation: Operation) -> None:
     """Flat ones in the far case; when spread every strided one, but in a small window."""
     *_, spread = cases_for(operation, dtypes=("float32",), layouts=("contiguous", "spread"))
     assert spread.layout == "spread"
-    for tensor in make_inputs(operation, spread).tensors.values():
+    indices = {spec.name for spec in operation.tensors if spec.index is not None}
+    for name, tensor in make_inputs(operation, spread).tensors.items():
         for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
-            exempt = tensor.ndim < 2 or size in (1, 3, 4)
+            exempt = tensor.ndim < 2 or size in (1, 3, 4) or name in indices
             assert exempt or (size - 1) * stride >= 2**15
     if _has_far_case(operation):
         sizes = cases_for(operation, dtypes=("float32",))[-1].sizes

@@ -48,7 +48,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "acme.py").write_text(RIGHT)
     (tmp_path / "gatecert.toml").write_text(
         '[subject.mine]\noperation = "softmax"\nentry = "acme:softmax"\n'
-        'dtypes = ["float32", "float16"]\n'
+        'dtypes = ["float32", "float16"]\nlayouts = ["contiguous", "row_padded"]\n'
     )
     return tmp_path
 

@@ -66,8 +66,11 @@ def test_a_table_may_not_take_a_built_in_name() -> None:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_the_oracle_under_a_strategy_is_a_gate(strategy: str) -> None:
     gate = make_gate(f"oracle:{strategy}", None, ".")
-    assert isinstance(gate, OracleGate)
-    assert (gate.name, gate.strategy) == (f"oracle:{strategy}", strategy)
+    assert gate.name == f"oracle:{strategy}"
+    loaded = OracleGate(gate.name, strategy)
+    for operation in ("softmax", "embedding"):
+        subject = Subject("s", "m:f", operation)
+        assert gate.applies_to(subject) == loaded.applies_to(subject)
 
 
 def test_an_unknown_strategy_is_answered_with_the_nearest() -> None:
