@@ -54,10 +54,12 @@ def run_controls(
     record: RunRecord,
     progress: Progress,
     *,
+    rewrite_seeds: int | None = None,
     observe: bool = False,
     optional: Collection[str] = (),
 ) -> ControlsRecord:
-    """Judge the originals and all benign rewrites under every seed; goes on from `record`.
+    """Judge the originals under every seed and all benign rewrites under the first
+    `rewrite_seeds` (None: under all); goes on from `record`.
 
     With `observe` the record also keeps what every case showed. Subjects that are `optional` are
     left out where they cannot run.
@@ -78,11 +80,12 @@ def run_controls(
                 progress.say(f"left out: {subject.run.failed}")
         planned = tuple(subject for subject in planned if not subject.run.failed)
         planned = tuple(subject for subject in planned if applies(gate, subject))
+        with_rewrites = frozenset(seeds[:rewrite_seeds])
         shards = [
             ShardRequest(
                 subject=subject.run.subject,
                 gates=(gate,),
-                tasks=_tasks(subject, gate.name, observe),
+                tasks=_tasks(subject, gate.name, observe, rewrites=seed in with_rewrites),
                 seed=seed,
                 quick=plan.quick,
                 preload=subject.preload,
@@ -115,8 +118,10 @@ def run_controls(
     return ControlsRecord(gate.name, tuple(seeds), tuple(rows), sources)
 
 
-def _tasks(subject: PlannedSubject, gate: str, observe: bool) -> tuple[Task, ...]:
-    controls = (original(subject.run.subject.name), *subject.run.controls)
+def _tasks(
+    subject: PlannedSubject, gate: str, observe: bool, *, rewrites: bool
+) -> tuple[Task, ...]:
+    controls = (original(subject.run.subject.name), *(subject.run.controls if rewrites else ()))
     return tuple(Task(control, gate, stop_at_first=False, observe=observe) for control in controls)
 
 
