@@ -125,6 +125,7 @@ def candidate_of(mutant: Mutant, texts: dict[str, str]) -> Candidate:
         subject=mutant.subject,
         files=overlay_of(mutant, texts),
         detail=mutant.detail,
+        reveal=mutant.reveal,
     )
 
 

@@ -20,7 +20,7 @@ import msgspec
 from gatecert.errors import EnvironmentFailure, GatecertError, described
 from gatecert.gates.command.elsewhere import GateElsewhere
 from gatecert.gates.oracle import OracleGate
-from gatecert.gates.oracle_cases import subject_cases
+from gatecert.gates.oracle.cases import subject_cases
 from gatecert.gates.registry import make_gate
 from gatecert.lanes import interpreter
 from gatecert.lanes.interpreter.tuning import Tuning, tuning_of

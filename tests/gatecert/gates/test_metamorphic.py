@@ -114,7 +114,7 @@ def test_the_oracle_refuses_a_reference_that_breaks_a_relation_before_it_judges(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     wrong = replace(get_operation("softmax"), reference=lambda x: torch.softmax(x.abs(), dim=1))
-    monkeypatch.setattr("gatecert.gates.oracle.resolve_operation", lambda spec: wrong)
+    monkeypatch.setattr("gatecert.gates.oracle.gate.resolve_operation", lambda spec: wrong)
     subject = Subject("s", f"{wrong_kernels.__name__}:softmax", "softmax")
     with pytest.raises(EnvironmentFailure, match=r"its reference breaks a relation .*: padding \("):
         OracleGate().prepare(subject, seed=0, quick=True)
