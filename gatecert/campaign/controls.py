@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
-from gatecert.campaign.gate_files import gate_roots
+from gatecert.campaign.judging import judge_requests, mark_of
 from gatecert.campaign.plan import Plan, PlannedSubject
 from gatecert.campaign.progress import Progress
 from gatecert.campaign.run import plan_campaign
 from gatecert.campaign.shards import applies
-from gatecert.campaign.supervise import ask_shard, server_pool, spread
+from gatecert.campaign.supervise import server_pool
 from gatecert.errors import EnvironmentFailure
 from gatecert.gates.records import GateOutcome, Verdict
 from gatecert.mutants.records import original
 from gatecert.sandbox.protocol import ShardRequest, Task
 from gatecert.store import RunRecord
-from gatecert.store.keys import fingerprint, verdict_key
-from gatecert.store.records import PlannedTask, Tasks
 
 
 class ControlRow(msgspec.Struct, frozen=True):
@@ -68,9 +66,7 @@ def run_controls(
         EnvironmentFailure: another subject cannot run.
     """
     gate = plan.gates[0]
-    tables = () if gate.config is None else (gate.config,)
-    roots = gate_roots(plan.root, tables, plan.subjects) if tables else ()
-    mark = fingerprint(roots, but=record.folder)
+    mark = mark_of(plan, record)
     with server_pool(plan.jobs, plan.libraries) as pool:
         planned = plan_campaign(plan, pool, progress)
         for subject in planned:
@@ -94,26 +90,10 @@ def run_controls(
             for subject in sorted(planned, key=lambda planned: -planned.probe_s)
         ]
         sources = {subject.run.subject.name: subject.sources_sha256 for subject in planned}
-        keyed = [tuple(_keyed(shard, mark + sources[shard.subject.name])) for shard in shards]
-        record.expect(Tasks(tuple(task for tasks in keyed for task in tasks)))
+        marks = {name: mark + source for name, source in sources.items()}
         progress.stage("controls", sum(len(shard.tasks) for shard in shards))
-        keys = {
-            (shard.subject.name, shard.seed): {task.place: task.key for task in tasks}
-            for shard, tasks in zip(shards, keyed, strict=True)
-        }
-
-        def one(shard: ShardRequest) -> tuple[ControlRow, ...]:
-            said = ask_shard(
-                pool,
-                shard,
-                record,
-                keys[shard.subject.name, shard.seed],
-                on_verdict=progress.step,
-                on_prepared=lambda _: None,
-            )
-            return _rows(shard, said)
-
-        rows = [row for rows in spread(pool, one, shards) for row in rows]
+        judged = judge_requests(pool, shards, marks, record, progress)
+        rows = [row for shard, said in judged for row in _rows(shard, said)]
     rows.sort(key=lambda row: (row.subject, row.seed, row.control))
     return ControlsRecord(gate.name, tuple(seeds), tuple(rows), sources)
 
@@ -123,12 +103,6 @@ def _tasks(
 ) -> tuple[Task, ...]:
     controls = (original(subject.run.subject.name), *(subject.run.controls if rewrites else ()))
     return tuple(Task(control, gate, stop_at_first=False, observe=observe) for control in controls)
-
-
-def _keyed(shard: ShardRequest, mark: str) -> Iterator[PlannedTask]:
-    for task in shard.tasks:
-        key = verdict_key(shard, task, mark)
-        yield PlannedTask(shard.subject.name, task.candidate.id, task.gate, key)
 
 
 def _rows(shard: ShardRequest, verdicts: Sequence[Verdict]) -> tuple[ControlRow, ...]:

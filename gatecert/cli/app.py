@@ -21,6 +21,7 @@ COMMANDS = (
     "doctor",
     "gates",
     "init",
+    "limits",
     "merge",
     "mutants",
     "operations",
