@@ -28,6 +28,8 @@ def costly_shapes(
     batch = [dim for dim in operation.dims if dim not in {*operation.tiled, *limited}]
     tiled = [dim for dim in operation.tiled if dim not in limited]
     for step in plan.costly if operation.recipes else ():
+        if step.only_if_listed and step.recipe not in operation.recipes:
+            continue
         long = step.sizes == LONG_APART
         # Two of a tiled dim show its stride; a short row of three has a tail.
         small = {**dict.fromkeys(batch, 1), **dict.fromkeys(tiled, 2 if long else 3), **limited}
@@ -64,7 +66,11 @@ def _spread_sizes(
     blocks: Mapping[str, tuple[int, ...]],
     extra: Mapping[str, tuple[int, ...]],
 ) -> dict[str, int]:
-    """Small (matrices more than a block), but every last index times its stride leaves 16 bits."""
+    """Small, but every last index times its stride leaves 16 bits.
+
+    Matrices are more than a block in each dim and more than two in the last one that is tiled: a
+    second tile read at the wrong place is then wrong in all lanes.
+    """
     flat = len(operation.tensors[0].dims) <= 2
     innermost = {
         name for spec in operation.tensors if spec.index is None for name in spec.named_dims[-1:]
@@ -76,7 +82,8 @@ def _spread_sizes(
             found[dim] = next((size for size in allowed if size >= _ENOUGH), allowed[-1])
         elif dim in operation.tiled:
             block = max(blocks.get(dim, ()), default=0)
-            found[dim] = max(_WIDE, block + 1) if flat else _WIDE
+            tiles = 2 if dim == operation.tiled[-1] else 1
+            found[dim] = max(_WIDE, tiles * (block + 1)) if flat else _WIDE
         else:
             found[dim] = _ENOUGH if dim in innermost else 2
     return found

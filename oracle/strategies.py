@@ -42,12 +42,14 @@ class Step:
     one case that is wide and long, so that flat offsets leave 16 bits; `far_span` is one per
     tensor, whose third index lies past 2^31 elements while the others are contiguous. `listed`
     makes one case of every first size that the team lists, one of every second, and so on. A step
-    with a `layout` is taken in that layout alone, and only where the subject declares it.
+    with a `layout` is taken in that layout alone, and only where the subject declares it. Where an
+    operation does not list the recipe its first one stands in, unless the step is `only_if_listed`.
     """
 
     sizes: str
     recipe: str
     layout: str = ""
+    only_if_listed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,8 @@ STRATEGIES = {
                 *_steps((LONG_APART, "rising"), (WIDE_APART, "normal"), (FAR, "normal")),
                 Step(FAR, "normal", layout="transposed"),
                 Step(SPREAD, "normal", layout=SPREAD),
+                # A pass that only looks for the maximum may read too little of ordinary values.
+                Step(SPREAD, "spike", layout=SPREAD, only_if_listed=True),
                 Step(SPREAD, "normal", layout=FAR_ROWS),
                 Step(FAR_SPAN, "normal", layout=FAR_SPAN),
             ),
