@@ -1,9 +1,10 @@
 """Kill a campaign with SIGKILL at random moments, resume it, and hold the end against no kill.
 
 Rounds: a campaign in a new folder is killed once or more and then resumed to its end. A kill's
-moment is a stage (before any, each stage that the run tells of, after its last verdict) and a
-random time after it began, up to how long it lasted unbroken. One kill hits the process group
-alone, the next one every process of the run at once, children first, as a container's end does.
+moment is a stage (before any, each stage that the run tells of, after its last verdict; half of
+them while it judges) and a random time after it began, up to how long it lasted unbroken. One
+kill hits the process group alone, the next one every process of the run at once, children first,
+as a container's end does.
 
 The gate is the oracle, under which uninitialised memory holds the same bits in every run.
 
@@ -55,6 +56,8 @@ STAGES = (
     "compare survivors' machine code",
     VERDICTS_IN,
 )
+_JUDGE_WEIGHT = len(STAGES) - 1
+"""Half of the kills fall while verdicts are written."""
 _LIMIT_S = 1800.0
 _MOST_PER_ROUND = 4
 _WRITING_S = 1.0
@@ -177,7 +180,9 @@ def run_round(
     ended = False
     while len(kills) < most and not ended:
         to_come = _to_come(out)
-        stage = draw.choice([stage for stage in stages if stage in to_come] or stages)
+        open_to_it = [stage for stage in stages if stage in to_come] or stages
+        weights = [_JUDGE_WEIGHT if stage == "judge" else 1 for stage in open_to_it]
+        (stage,) = draw.choices(open_to_it, weights)
         after_s = draw.uniform(0.0, min(lengths.get(stage, 1.0), to_come.get(stage, 1.0)))
         whom = ("process group", "every process")[len(kills) % 2 ^ number % 2]
         before = len(verdicts(out))

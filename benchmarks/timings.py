@@ -48,7 +48,7 @@ def main() -> None:
 
 def _judged(results: dict[str, Any], score: dict[str, Any]) -> int:
     """Candidates of all kinds that a gate ran on; results of mutants that were not run are none."""
-    ran = {"killed", "survived", "crashed", "timeout", "inconclusive"}
+    ran = {"killed", "survived", "crashed", "timeout", "unreported", "inconclusive"}
     mutants = sum(
         score["gate"] in said and said[score["gate"]]["status"] in ran for said in results.values()
     )

@@ -202,9 +202,8 @@ def _check_classes(path: Path, require: Require) -> None:
 
         for name in require.classes:
             if name not in bug_classes():
-                near = difflib.get_close_matches(name, bug_classes(), n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
-                raise UsageError(f"{path}: require.classes: no bug class {name!r}{hint}")
+                hint = did_you_mean(name, bug_classes())
+                raise UsageError(f"{path}: require.classes: no bug class {name!r}; {hint}")
 
 
 def with_profile(subject: Subject, profile: Profile) -> Subject:

@@ -43,6 +43,8 @@ class ExitCode(enum.IntEnum):
 _MOST_MEANT = 3
 INTERRUPTED = 130
 """128 + SIGINT, as shells have it: no result, so not in `ExitCode`."""
+TERMINATED = 143
+"""128 + SIGTERM, as well."""
 
 
 class GatecertError(Exception):

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+import pkgutil
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from gatecert.errors import EnvironmentFailure, GatecertError, UsageError
+from gatecert.errors import EnvironmentFailure, GatecertError, UsageError, did_you_mean
 from gatecert.launch_log import LoggedShape
 from gatecert.profiles import Profile
+from gatecert.wording import listed
 
 DTYPES = ("float32", "float16", "bfloat16")
 LAYOUT_NAMES = (
@@ -64,11 +68,12 @@ class Subject(msgspec.Struct, frozen=True):
         return self.entry.partition(":")[0]
 
 
-def load_attribute(spec: str, what: str) -> Any:
-    """Import `module:attribute.path`.
+def load_attribute(spec: str, what: str, folders: Iterable[str] = ()) -> Any:
+    """Import `module:attribute.path`; `folders` are the import paths that it is looked for in.
 
     Raises:
-        UsageError: the spec has no colon, or the module has no such attribute.
+        UsageError: the spec has no colon, or a package or module that is there has no such module
+            or attribute.
         EnvironmentFailure: the module is missing or fails on import.
     """
     module_name, colon, path = spec.partition(":")
@@ -77,9 +82,10 @@ def load_attribute(spec: str, what: str) -> Any:
     try:
         found: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
+        _check_submodule(module_name, error.name or "", f"{what} {spec!r}")
         raise EnvironmentFailure(
             f"{what} {spec!r}: no module named {error.name!r}; install it, or add its folder to "
-            "import_paths in gatecert.toml"
+            f"import_paths in gatecert.toml{_absent(folders)}"
         ) from error
     except GatecertError:  # a schema that does not fit, for instance, says so itself
         raise
@@ -95,9 +101,29 @@ def load_attribute(spec: str, what: str) -> Any:
     return found
 
 
+def _check_submodule(wanted: str, missing: str, where: str) -> None:
+    """Raise a `UsageError` where the package is there and the named module of it is not."""
+    package, _, name = missing.rpartition(".")
+    if not package or not f"{wanted}.".startswith(f"{missing}."):
+        return
+    folders = getattr(sys.modules.get(package), "__path__", None)
+    if folders is None:
+        raise UsageError(f"{where}: {package} is no package, so it has no module {name!r}")
+    known = [module.name for module in pkgutil.iter_modules(folders)]
+    hint = did_you_mean(name, known) if known else "it has none"
+    raise UsageError(f"{where}: package {package!r} has no module {name!r}; {hint}")
+
+
+def _absent(folders: Iterable[str]) -> str:
+    """Which import paths do not exist."""
+    missing = [folder for folder in folders if not Path(folder).is_dir()]
+    return f" (there is no folder {listed(missing)}, which it names)" if missing else ""
+
+
 def load_entry(subject: Subject) -> Callable[..., Any]:
     """The subject's entry point, imported; errors as `load_attribute`."""
-    entry = load_attribute(subject.entry, f"entry of subject {subject.name!r}")
+    what = f"entry of subject {subject.name!r}"
+    entry = load_attribute(subject.entry, what, subject.import_paths)
     if not callable(entry):
         raise UsageError(f"entry {subject.entry!r} of subject {subject.name!r} is not callable")
     return entry  # type: ignore[no-any-return]

@@ -6,8 +6,8 @@ import contextlib
 import functools
 import inspect
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextvars import ContextVar
 from types import FunctionType
 from typing import Any, Protocol
 
@@ -26,17 +26,21 @@ class EntryObserver(Protocol):
         ...
 
 
-_OBSERVERS: ContextVar[tuple[EntryObserver, ...]] = ContextVar("entry observers", default=())
+_observers: tuple[tuple[EntryObserver, int | None], ...] = ()
+"""Those in force in whatever context, each with the thread that it sees; None: it sees all."""
 
 
 @contextlib.contextmanager
-def entry_observed(observer: EntryObserver) -> Iterator[None]:
-    """Show every call of an entry inside to `observer`."""
-    token = _OBSERVERS.set((*_OBSERVERS.get(), observer))
+def entry_observed(observer: EntryObserver, *, all_threads: bool = False) -> Iterator[None]:
+    """Show every call of an entry that this thread makes inside to `observer`, or those of all
+    threads."""
+    global _observers
+    before = _observers
+    _observers = (*before, (observer, None if all_threads else threading.get_ident()))
     try:
         yield
     finally:
-        _OBSERVERS.reset(token)
+        _observers = before
 
 
 def showing_calls(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -44,7 +48,8 @@ def showing_calls(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def shown(*args: Any, **kwargs: Any) -> Any:
-        observers = _OBSERVERS.get()
+        here = (None, threading.get_ident())
+        observers = [observer for observer, thread in _observers if thread in here]
         for observer in observers:
             observer.entering(args, kwargs)
         result: Any = None

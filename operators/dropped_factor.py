@@ -36,11 +36,16 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
             yield Site(
                 edits=(_drop(flow, node, kept),),
                 line=kernel.module.line(node),
-                detail=f"the factor `{flow.source(factor)}` is lost",
+                detail=f"the {_what(node)} `{flow.source(factor)}` is lost",
                 observable_by=(ObservableBy.VALUES,) if visible else (),
                 reveal=_reveal(facts, node) if visible else (),
                 variant=_variant(typing, node, kept, factor),
             )
+
+
+def _what(node: cst.CSTNode) -> str:
+    is_quotient = isinstance(getattr(node, "operator", None), cst.Divide | cst.DivideAssign)
+    return "divisor" if is_quotient else "factor"
 
 
 def _drop(flow: Dataflow, node: cst.CSTNode, kept: cst.CSTNode) -> Edit:

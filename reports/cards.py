@@ -16,7 +16,7 @@ _MEANS = {
     Status.EQUIVALENT: "its compiled code is the original's for every signature of the declared "
     "domain, so that no gate can tell them apart and it is in no rate",
     Status.NOT_OBSERVABLE: "by its label, this lane cannot show it; it is in no rate",
-    Status.NOT_RUN: "a sample or a time budget left it out",
+    Status.NOT_RUN: "a sample, a time budget or an interrupt left it out",
 }
 """What a status says of a mutant, where its name does not."""
 
@@ -75,8 +75,6 @@ def result_line(gate: str, result: Result) -> str:
     else:
         parts = [", ".join(filter(None, [said, f"on {result.case}" if result.case else ""]))]
     status = result.status.value.replace("_", " ")
-    if result.unreported:
-        status += ", by what a guard saw"
     return ": ".join(filter(None, [gate, status, "; ".join(filter(None, parts))]))
 
 

@@ -51,8 +51,6 @@ def _mutant(name: str, result: Result, survivor: Survivor | None, unseen: str) -
     if status is Status.SURVIVED:
         why = "" if survivor is None else f"{survivor.detail} ({survivor.reason.value})"
         return _case(name, "failure", status.value, f"survived: {why}", _card(survivor))
-    if result.unreported:
-        return _case(name, "skipped", status.value, said)
     if status in _ERRORS:
         return _case(name, "error", status.value, f"{status.value}: {said}")
     if status is not Status.KILLED:

@@ -9,6 +9,7 @@ from gatecert.certificate.records import Certificate, GateScore, Result
 from gatecert.reports.tables import gates_of
 
 _UNANSWERED = "Died, timed out, or touched memory out of bounds unreported by {gate}"
+_NO_ANSWER = (Status.CRASHED, Status.TIMEOUT, Status.UNREPORTED)
 
 
 def notes(certificate: Certificate) -> Iterable[tuple[str, tuple[str, ...]]]:
@@ -26,7 +27,7 @@ def notes(certificate: Certificate) -> Iterable[tuple[str, tuple[str, ...]]]:
     unanswered = tuple(
         _unanswered(name, result)
         for name, by_gate in certificate.results.items()
-        if (result := by_gate[certificate.gate]).status in (Status.CRASHED, Status.TIMEOUT)
+        if (result := by_gate[certificate.gate]).status in _NO_ANSWER
     )
     found = (
         ("gatecert contradicts itself; please report this", certificate.contradictions),
@@ -56,8 +57,8 @@ def notes(certificate: Certificate) -> Iterable[tuple[str, tuple[str, ...]]]:
 
 
 def _unanswered(name: str, result: Result) -> str:
-    """Of a gate that passed while a guard saw more, `crashed` would read as a contradiction."""
-    said = () if result.unreported else (result.status.value,)
+    """That the gate passed while a guard saw more is all in the detail."""
+    said = () if result.status is Status.UNREPORTED else (result.status.value,)
     return ": ".join(part for part in (name, *said, result.detail) if part)
 
 

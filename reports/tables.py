@@ -14,6 +14,10 @@ from gatecert.statistics import Rate
 from gatecert.wording import count
 
 _CORRECT_CODE = ("controls rejected", "distinct", "upper bound", "adversaries accepted")
+_LEGEND = (
+    "distinct = controls with other bits than the original's; upper bound = the share of kernels "
+    "whose controls it may reject, at 95%"
+)
 _SCORED = frozenset({Status.KILLED, Status.SURVIVED})
 _LEFT_OUT = (
     Status.UNVIABLE,
@@ -63,7 +67,8 @@ def gate_table(certificate: Certificate) -> Table:
         "with crashes, timeouts",
         "mean over classes",
     )
-    return Table("Gates", columns, rows, _footnotes(certificate))
+    notes = [_LEGEND if whole else "", _footnotes(certificate)]
+    return Table("Gates", columns, rows, "\n".join(filter(None, notes)))
 
 
 def _of_correct_code(score: GateScore) -> tuple[str, ...]:

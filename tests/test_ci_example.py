@@ -69,6 +69,12 @@ def test_every_option_of_a_part_and_of_publishing_is_explained() -> None:
         assert f"`{option}" in text or f"{option} " in text, option
 
 
+def test_jobs_without_a_gpu_run_the_tests_on_the_cpu() -> None:
+    for job in workflow()["jobs"].values():
+        on_cpu = job["runs-on"] == "ubuntu-latest"
+        assert job.get("env", {}).get("DEVICE") == ("cpu" if on_cpu else None)
+
+
 def test_a_pull_request_gets_a_diff_with_the_history_that_it_needs() -> None:
     job = workflow()["jobs"]["diff"]
     assert "pull_request" in job["if"]

@@ -10,8 +10,8 @@ import pytest
 from gatecert.calibration.models import MODELS
 from gatecert.campaign.records import Status
 from gatecert.certificate.records import Certificate, SurvivalReason
-from gatecert.cli.app import COMMANDS, INTERRUPTED
-from gatecert.errors import ExitCode
+from gatecert.cli.app import COMMANDS
+from gatecert.errors import INTERRUPTED, TERMINATED, ExitCode
 from gatecert.gates.registry import built_in_names
 from gatecert.operators.registry import all_operators
 from gatecert.oracle.comparators import COMPARATORS
@@ -42,7 +42,7 @@ def test_an_explanation_shows_every_example() -> None:
 
 def test_every_exit_code_is_documented() -> None:
     documented = re.findall(r"^\| (\d+) \|", page("docs/exit-codes.md"), re.MULTILINE)
-    assert [int(code) for code in documented] == [*sorted(ExitCode), INTERRUPTED]
+    assert [int(code) for code in documented] == [*sorted(ExitCode), INTERRUPTED, TERMINATED]
 
 
 def test_every_key_of_the_certificate_is_documented() -> None:

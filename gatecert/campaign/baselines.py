@@ -39,7 +39,8 @@ def with_baselines(
 
     Raises:
         ControlRejected: the certified gate is a command and rejects the original.
-        EnvironmentFailure: it is a suite that does not pass on it, or does not always say the same.
+        EnvironmentFailure: it is a suite that does not pass on it, a function that raises there,
+            or does not always say the same.
         NothingScored: it runs no test there.
         UsageError: a gate cannot be started as it is configured.
     """

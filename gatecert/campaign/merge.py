@@ -172,9 +172,11 @@ def _united(sources: Iterable[Source]) -> Mapping[tuple[str, str], StoredVerdict
 
 
 def _told(verdict: Verdict) -> Verdict:
-    """A verdict without what a clock says, and without what a gate showed beside it: a gate that
-    draws its inputs anew shows other numbers."""
-    return msgspec.structs.replace(verdict, duration_s=0.0, spent=Spent(), evidence=None)
+    """A verdict without what a clock says, and without what a gate read and showed beside it: a
+    gate that draws its inputs anew shows other numbers."""
+    return msgspec.structs.replace(
+        verdict, duration_s=0.0, spent=Spent(), evidence=None, reads=None
+    )
 
 
 def _in_words(verdict: Verdict) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import tokenize
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -33,6 +33,7 @@ from gatecert.sandbox.signatures import signature_of
 from gatecert.store.records import Shard
 from gatecert.subjects import Subject
 
+_NOT_LAUNCHED = "not launched by"
 _LEAVE_OUT_KERNELS = ("/does_nothing", "/returns_freed_memory")
 
 
@@ -140,8 +141,9 @@ def plan_subject(
                 f"launched are {', '.join(k.qualname for k in wanted)}"
             )
         wanted = [k for k in wanted if any(_named(k, n) for n in subject.kernels)]
+    where = "on its declared domain" if subject.operation else "under the gate"
     skips += [
-        Skip(k.name, k.path, k.line, f"not launched by {subject.entry} on its declared domain")
+        Skip(k.name, k.path, k.line, f"{_NOT_LAUNCHED} {subject.entry} {where}")
         for k in found.values()
         if k not in wanted
     ]
@@ -188,6 +190,29 @@ def plan_subject(
     signatures = tuple(dict.fromkeys(signature_of(launch) for launch in probed.launches))
     return PlannedSubject(
         run, texts, signatures, probe_s, probed.sources_sha256, probed.preload, probed.sources
+    )
+
+
+def without_others_kernels(
+    planned: Sequence[PlannedSubject], *, all_are_here: bool
+) -> tuple[PlannedSubject, ...]:
+    """The subjects without what they do not launch and another one does, or may where not all
+    subjects of the configuration are here: that is no omission."""
+    launched = {kernel.name for part in planned for kernel in part.run.kernels}
+
+    def is_omission(skip: Skip) -> bool:
+        if not skip.reason.startswith(_NOT_LAUNCHED):
+            return True
+        return all_are_here and skip.name not in launched
+
+    return tuple(
+        replace(
+            part,
+            run=msgspec.structs.replace(
+                part.run, skipped=tuple(filter(is_omission, part.run.skipped))
+            ),
+        )
+        for part in planned
     )
 
 

@@ -23,12 +23,18 @@ from gatecert.locating import find_source, module_of
 from gatecert.mutants.discover import source_of
 from gatecert.operators.records import Operator
 from gatecert.operators.registry import all_operators
-from gatecert.provenance import FunctionHash, GateHashes, Provenance, SubjectHashes
-from gatecert.store.keys import code_sha256, project_files, text_sha256
-from gatecert.store.reads import variable_sha256
+from gatecert.provenance import (
+    FunctionHash,
+    GateHashes,
+    Provenance,
+    SubjectHashes,
+    from_root,
+    in_tree,
+)
+from gatecert.store.keys import code_sha256, gate_switches, project_files, text_sha256
+from gatecert.store.reads import Marks, sha256_of
 
 _MODULE = "module:"
-_PART_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +103,12 @@ def look_again(then: Provenance, config: Config) -> Provenance:
         config=then.config,
         settings=settings_of(config, names, [*tables, *_oracles_in(then.settings)]),
         subjects=subjects,
-        gates=_gate_hashes(
-            tables, places, _files_of(then.subjects), read, _config_path(config), out=None
-        ),
+        gates={
+            name: msgspec.structs.replace(hashes, late=_late_now(then.gates[name], places.root))
+            for name, hashes in _gate_hashes(
+                tables, places, _files_of(then.subjects), read, _config_path(config), out=None
+            ).items()
+        },
         operators=_versions(o for o in all_operators() if o.name in then.operators),
         operators_sha256=code_sha256("operators"),
         gatecert_sha256=code_sha256(),
@@ -126,15 +135,6 @@ def settings_of(
     table["require"] = _told(config.file.require)
     table["ignore"] = {entry.mutant: entry.reason for entry in config.ignore}
     return dict(sorted(_leaves("", table)))
-
-
-def sha256_of(path: Path) -> str:
-    """Hash of a file's bytes, however many they are."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while part := file.read(_PART_BYTES):
-            digest.update(part)
-    return digest.hexdigest()
 
 
 def _told(struct: msgspec.Struct) -> dict[str, object]:
@@ -235,14 +235,13 @@ def _gate_hashes(
     name."""
     if not tables:
         return {}
-    elsewhere = set(elsewhere)
+    elsewhere, root = set(elsewhere), places.root
     by_gate = {
         name: {
             **{places.name_of(str(path)): sha256_of(path) for path in gate_files(table, root)},
             **_hashes_beside(read[name].files, places, elsewhere, config),
         }
         for name, table in tables.items()
-        for root in (places.root,)
     }
     named = {*elsewhere, *(name for files in by_gate.values() for name in files)}
     digest = hashlib.sha256()
@@ -251,9 +250,19 @@ def _gate_hashes(
         if path.is_file() and name not in named and path.resolve() != config:
             digest.update(f"{name}\0{sha256_of(path)}\0".encode())
     tree = digest.hexdigest()
+    marks = Marks()
+
+    def beside(name: str) -> GateReads:
+        """What is no file."""
+        reads, switches = read[name], dict.fromkeys(gate_switches(), "")
+        variables = dict(sorted({**reads.variables, **switches}.items()))
+        beside = GateReads({}, variables, reads.folders, reads.sought)
+        return from_root(marks.all_of(beside), str(root))
+
     return {
-        name: GateHashes(files, tree, {v: variable_sha256(v) for v in read[name].variables})
+        name: GateHashes(files, tree, found.variables, found.folders, found.sought)
         for name, files in by_gate.items()
+        for found in (beside(name),)
     }
 
 
@@ -282,7 +291,15 @@ def _read_by(gate: str, subjects: Iterable[PlannedSubject]) -> GateReads:
 def _read_then(hashes: GateHashes, root: Path) -> GateReads:
     """What a record says that the gate read, as paths of this tree."""
     names = (name for name in hashes.files if not name.startswith(_MODULE))
-    return GateReads({str(root / name): "" for name in names}, hashes.variables)
+    return in_tree(
+        GateReads(dict.fromkeys(names, ""), hashes.variables, hashes.folders, hashes.sought),
+        str(root),
+    )
+
+
+def _late_now(hashes: GateHashes, root: Path) -> GateReads:
+    """What a record says that the gate read on candidates alone, as it is in this tree."""
+    return from_root(Marks().all_of(in_tree(hashes.late, str(root))), str(root))
 
 
 def _files_of(subjects: Mapping[str, SubjectHashes]) -> set[str]:

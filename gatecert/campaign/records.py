@@ -29,9 +29,11 @@ class Status(str, enum.Enum):
     SURVIVED = "survived"
     """The gate accepted it."""
     CRASHED = "crashed"
-    """The gate's process died, or an external gate did not report a bounds fault."""
+    """The gate's process died."""
     TIMEOUT = "timeout"
     """No answer in time, not alone either."""
+    UNREPORTED = "unreported"
+    """It touched memory out of bounds: a guard saw it, and an external gate accepted it."""
     UNVIABLE = "unviable"
     """It imports or compiles for no signature of the domain; never counted."""
     EQUIVALENT = "equivalent"
@@ -45,7 +47,7 @@ class Status(str, enum.Enum):
     IGNORED = "ignored"
     """A person said so, with a reason."""
     NOT_RUN = "not_run"
-    """Left out by --sample or --time-budget; never counted."""
+    """Left out by --sample or --time-budget, or the run was interrupted; never counted."""
 
 
 STAGES = ("probe and plant", "compile", "judge", "compile survivors")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,7 +15,13 @@ from gatecert.campaign.diffs import with_paths
 from gatecert.campaign.environment import describe_environment
 from gatecert.campaign.gate_files import gate_roots
 from gatecert.campaign.ignoring import idle_rules_of, with_ignored
-from gatecert.campaign.plan import Plan, PlannedSubject, labels_sha256, plan_subject
+from gatecert.campaign.plan import (
+    Plan,
+    PlannedSubject,
+    labels_sha256,
+    plan_subject,
+    without_others_kernels,
+)
 from gatecert.campaign.progress import Progress
 from gatecert.campaign.provenance import Places, describe_provenance, places_of_plan
 from gatecert.campaign.records import Run, Selection, SubjectRun
@@ -26,6 +32,7 @@ from gatecert.campaign.shards import (
     originals_of,
     plan_tasks,
     request_of,
+    settled,
     share_of,
     timeouts_alone,
     within,
@@ -73,7 +80,8 @@ def plan_campaign(plan: Plan, pool: ServerPool, progress: Progress) -> tuple[Pla
     planned = tuple(by_name[subject.name] for subject in plan.subjects)
     for line in idle_rules_of(plan, planned):
         progress.say(line)
-    return planned
+    declared = len(plan.subjects) if plan.config is None else len(plan.config.subjects)
+    return without_others_kernels(planned, all_are_here=len(plan.subjects) == declared)
 
 
 def probing_gate(plan: Plan, subject: Subject) -> GateRef:
@@ -135,12 +143,13 @@ def run_campaign(plan: Plan, record: RunRecord, progress: Progress) -> Run:
                 comparing_line(one for said in comparisons.values() for one in said.values())
             )
             asked = selection
-            work, selection = draw(plan, plan_tasks(plan, planned, comparisons), asked)
+            known = settled(plan, planned, comparisons)
+            work, selection = draw(plan, plan_tasks(plan, planned, comparisons), asked, known)
             if selection != asked:
                 _write_plan(record, plan, planned, selection, provenance, mark)
             with clock.part("judge"):
                 verdicts, missed, interrupted = _judge(
-                    plan, planned, work, pool, record, progress, clock, marks, on_prepared
+                    plan, planned, work, known, pool, record, progress, clock, marks, on_prepared
                 )
             if missed and not interrupted:
                 selection = msgspec.structs.replace(selection, not_reached=missed)
@@ -217,6 +226,7 @@ def _judge(
     plan: Plan,
     planned: Sequence[PlannedSubject],
     work: Work,
+    known: Collection[str],
     pool: ServerPool,
     record: RunRecord,
     progress: Progress,
@@ -225,7 +235,7 @@ def _judge(
     on_prepared: Callable[[Prepared], None],
 ) -> tuple[dict[str, list[Verdict]], tuple[tuple[str, str], ...], bool]:
     """Every verdict by subject, what the time budget left no time for, and whether Ctrl-C cut
-    the work short.
+    the work short. What is `known` without a verdict is no loss.
 
     Verdicts are gathered as they come, so that an interrupted run still reports what it has.
     """
@@ -265,7 +275,7 @@ def _judge(
 
     interrupted = False
     try:
-        for requests in rounds(plan, within(work, share), verdicts):
+        for requests in rounds(plan, within(work, share), verdicts, known):
             asked += requests
             for _ in spread(pool, one, requests):
                 pass
@@ -278,8 +288,12 @@ def _judge(
     except KeyboardInterrupt:
         interrupted = True
     said = {name: list(by_place.values()) for name, by_place in verdicts.items()}
-    known = {place for by_place in verdicts.values() for place in by_place} - unconfirmed
-    missed = tuple(task.place for task in tasks.mine if task.place not in known)
+    judged = {place for by_place in verdicts.values() for place in by_place} - unconfirmed
+    missed = tuple(
+        task.place
+        for task in tasks.mine
+        if task.place not in judged and task.candidate not in known
+    )
     return said, missed if plan.time_budget_s else (), interrupted
 
 

@@ -63,15 +63,18 @@ def select(
     return tuple(planned), selection
 
 
-def draw(plan: Plan, work: Work, selection: Selection) -> tuple[Work, Selection]:
+def draw(
+    plan: Plan, work: Work, selection: Selection, settled: Collection[str] = ()
+) -> tuple[Work, Selection]:
     """The tasks of `--sample N` mutants and of everything that is no mutant, and who was drawn.
 
-    Drawn from are the mutants that would be run; the detection ladder is in no sample.
+    Drawn from are the mutants that would be run, but those whose status is `settled` already; the
+    detection ladder is in no sample.
     """
     if not plan.sample:
         return work, selection
     mutants = _running(work)
-    order = fair_order((m for m in mutants if m.scored), plan.seed)
+    order = fair_order((m for m in mutants if m.scored and m.id not in settled), plan.seed)
     drawn = {mutant.id for mutant in order[: plan.sample]}
     left_out = {mutant.id for mutant in mutants} - drawn
     kept = [
@@ -82,7 +85,7 @@ def draw(plan: Plan, work: Work, selection: Selection) -> tuple[Work, Selection]
         selection,
         sample=len(drawn),
         sample_of=len(order),
-        not_sampled=tuple(m.id for m in mutants if m.id in left_out),
+        not_sampled=tuple(m.id for m in mutants if m.id in left_out and m.id not in settled),
     )
     return kept, selection
 
@@ -138,14 +141,16 @@ class Deadline:
         return self.at is not None and kinds == {CandidateKind.MUTANT}
 
 
-def rounds(plan: Plan, work: Work, said: Said) -> Iterator[list[ShardRequest]]:
+def rounds(
+    plan: Plan, work: Work, said: Said, settled: Collection[str] = ()
+) -> Iterator[list[ShardRequest]]:
     """Requests to be sent one list after the other. `said` is what the ones before gave, by
     subject.
 
     The originals come first: what they took says what the others may take, and how to share them
     out. All others are one list without a time budget. With one, controls and adversaries come
     next, then the mutants in their fair order, some of every subject at a time; the ladder comes
-    last.
+    after them, and what is `settled` last.
     """
     originals = _tasks_of(work, {CandidateKind.ORIGINAL})
     if originals:
@@ -160,9 +165,10 @@ def rounds(plan: Plan, work: Work, said: Said) -> Iterator[list[ShardRequest]]:
     for _, tasks in _tasks_of(work, {CandidateKind.MUTANT}):
         for task in tasks:
             by_mutant.setdefault(task.candidate.id, []).append(task)
-    mutants = _running(work)
+    mutants = [mutant for mutant in _running(work) if mutant.id not in settled]
     order = fair_order((m for m in mutants if m.scored), plan.seed)
     order += fair_order((m for m in mutants if not m.scored), plan.seed)
+    order += (mutant for mutant in _running(work) if mutant.id in settled)
     # One subject has nobody to wait for: its order alone is fair.
     size = len(order) if len(subjects) == 1 else _MUTANTS_PER_ROUND * len(subjects)
     for start in range(0, len(order), size or 1):

@@ -48,6 +48,17 @@ def plan_tasks(plan: Plan, planned: Iterable[PlannedSubject], comparisons: Compa
     ]
 
 
+def settled(plan: Plan, planned: Iterable[PlannedSubject], comparisons: Comparisons) -> set[str]:
+    """Ids of the mutants whose status no verdict decides: proven equivalents, which are run to
+    check our proof alone, and what the lane cannot show. No sample is drawn from them, and none
+    is a loss where the time was too short for it."""
+    found: set[str] = set()
+    for subject in planned:
+        found |= _equivalent(comparisons.get(subject.run.subject.name, {}))
+        found |= _unseen(plan, subject)
+    return found
+
+
 def originals_of(plan: Plan, planned: Iterable[PlannedSubject]) -> Work:
     """The tasks on every subject's original, which depend on no other candidate."""
     return [
@@ -150,12 +161,10 @@ def _tasks(
     not_run = {c.mutant for c in comparisons.values() if c.verdict in _NOT_RUN}
     not_run |= {one.mutant for one in run.ignored}
     # All they give must be the original's, bit for bit, or our proof is wrong.
-    equivalent = {c.mutant for c in comparisons.values() if c.verdict is CodeVerdict.EQUIVALENT}
+    equivalent = _equivalent(comparisons)
     if not plan.matrix:
         # Whatever a gate said of them, this lane cannot show them: running them proves nothing.
-        shown = LANE_SHOWS[plan.lane]
-        unseen = {m.id for m in run.mutants if shown.isdisjoint(m.observable_by)}
-        not_run |= unseen - equivalent
+        not_run |= _unseen(plan, subject) - equivalent
     mutants = [
         msgspec.structs.replace(candidate_of(m, subject.texts), kernels=_shown_by(m, subject))
         for m in run.mutants
@@ -172,6 +181,15 @@ def _tasks(
             whole = plan.matrix or candidate.id in equivalent
             tasks.append(Task(candidate, ref.name, not whole, observe=plan.matrix))
     return tasks
+
+
+def _equivalent(comparisons: Mapping[str, CodeComparison]) -> set[str]:
+    return {c.mutant for c in comparisons.values() if c.verdict is CodeVerdict.EQUIVALENT}
+
+
+def _unseen(plan: Plan, subject: PlannedSubject) -> set[str]:
+    shown = LANE_SHOWS[plan.lane]
+    return {m.id for m in subject.run.mutants if shown.isdisjoint(m.observable_by)}
 
 
 def _controls(subject: PlannedSubject) -> Iterator[Candidate]:
@@ -224,4 +242,5 @@ def request_of(plan: Plan, subject: PlannedSubject, tasks: Sequence[Task]) -> Sh
         originals={name: subject.originals[name] for name in sorted(used & set(subject.originals))},
         baselines={name: subject.baselines[name] for name in sorted(used & set(subject.baselines))},
         modules={kernel.module: kernel.path for kernel in subject.run.kernels},
+        kernels=tuple(kernel.name for kernel in subject.run.kernels),
     )

@@ -64,6 +64,9 @@ def comparing_line(comparisons: Iterable[CodeComparison]) -> str:
     fresh = [said for said in comparisons if said.signatures_compiled and said.cpu_s]
     if not fresh:
         return "compared nothing that was not known"
+    if len(fresh) == 1:
+        each = 1e3 * fresh[0].cpu_s / fresh[0].signatures_compiled
+        return f"compared the code of 1 mutant: {each:.0f} ms per signature on a core"
     each_ms = np.array([1e3 * said.cpu_s / said.signatures_compiled for said in fresh])
     median, p90 = np.percentile(each_ms, [50, 90])
     return (

@@ -21,6 +21,7 @@ from gatecert.errors import (
     NothingScored,
     UsageError,
 )
+from gatecert.gates.reads import GateReads
 from gatecert.gates.records import Verdict
 from gatecert.sandbox.client import Server
 from gatecert.sandbox.copy_plan import repository_of
@@ -137,14 +138,18 @@ def ask_shard(
 
 
 def _with_hashes(verdict: Verdict, request: ShardRequest) -> Verdict:
-    """The verdict with hashes of what its gate read, if it says what that was."""
+    """The verdict with marks of what its gate read, if it says what that was: beyond what it read
+    on the original, which is part of the key."""
     if verdict.reads is None:
         return verdict
+    reads, first = verdict.reads, request.originals.get(verdict.gate)
+    if first is not None and first.candidate != verdict.candidate:
+        reads = reads.beyond(first.reads or GateReads())
     tables = ((ref.root, ref.config.rootdir) for ref in request.gates if ref.config is not None)
     roots = [os.path.realpath(Path(*folders)) for folders in tables]
     own = [path for path in request.subject.import_paths if is_users(f"{path}/x")]
     tops = {*map(repository_of, roots), *own}
-    return msgspec.structs.replace(verdict, reads=hashed(verdict.reads, tops))
+    return msgspec.structs.replace(verdict, reads=hashed(reads, tops) or None)
 
 
 def error_of(failed: Failed) -> GatecertError:

@@ -26,12 +26,13 @@ from gatecert.certificate.records import (
 )
 from gatecert.certificate.scope import ignored, not_tested, relative, selection_of, skipped
 from gatecert.certificate.seal import sealed
-from gatecert.certificate.status import is_oracle, status_of
+from gatecert.certificate.status import status_of
 from gatecert.certificate.wiring import reasons_of, weaknesses_of
-from gatecert.gates.records import GateOutcome, Reason, Verdict
+from gatecert.gates.records import GateOutcome, Reason, Verdict, is_oracle
 from gatecert.mutants.records import CodeComparison, CodeVerdict, Mutant, original
 from gatecert.operators.records import ObservableBy
 from gatecert.statistics import Rate, cluster_bootstrap, macro_average, tally, wilson
+from gatecert.wording import count
 
 _DETECTED = frozenset({Status.KILLED, Status.CRASHED, Status.TIMEOUT})
 _SAME = (
@@ -89,7 +90,7 @@ def certify(run: Run) -> Certificate:
         not_observable=tuple(_unseen(s) for s in chosen if _counts_as(s, Status.NOT_OBSERVABLE)),
         inconclusive=tuple(_unseen(s) for s in chosen if _counts_as(s, Status.INCONCLUSIVE)),
         skipped=tuple(skipped(run)),
-        not_tested=tuple(not_tested(run)),
+        not_tested=(*not_tested(run), *_cut_short(run, chosen)),
         contradictions=tuple(contradictions(run)),
         beside=tuple(
             _gate_score(run, gate, scored) for gate, scored in by_gate.items() if gate != run.gate
@@ -121,8 +122,9 @@ def _scored(run: Run, gate: str, shows: Set[ObservableBy]) -> Iterator[Scored]:
             status = status_of(mutant, comparison, verdict, shows)
             if mutant.id in reasons:
                 status = Status.IGNORED
-            elif not chosen and status is Status.INCONCLUSIVE:
-                status = Status.NOT_RUN
+            elif status is Status.INCONCLUSIVE and verdict is None:
+                # What an interrupted run did not come to, no environment has failed on.
+                status = Status.NOT_RUN if run.interrupted or not chosen else status
             yield Scored(
                 mutant,
                 status,
@@ -134,6 +136,14 @@ def _scored(run: Run, gate: str, shows: Set[ObservableBy]) -> Iterator[Scored]:
                 comparison.duplicate_of if comparison else "",
                 _is_same_on_launches(comparison, verdict),
             )
+
+
+def _cut_short(run: Run, chosen: Iterable[Scored]) -> Iterator[str]:
+    """What an interrupted run did not come to, without what it never meant to run."""
+    never = frozenset(run.selection.not_sampled)
+    missed = [s for s in chosen if s.status is Status.NOT_RUN and s.mutant.id not in never]
+    if run.interrupted and missed:
+        yield f"{count(len(missed), 'mutant')} under {run.gate}: not reached, interrupted"
 
 
 def _is_same_on_launches(comparison: CodeComparison | None, verdict: Verdict | None) -> bool:
@@ -293,10 +303,8 @@ def _result(one: Scored) -> Result:
     same_as = one.same_as if one.status is Status.DUPLICATE else ""
     if verdict is None:
         return Result(one.status, detail=one.ignored, same_as=same_as, ladder=ladder)
-    detail = verdict.detail
-    unreported = one.status is Status.CRASHED and verdict.outcome is GateOutcome.ACCEPTED
-    if unreported:
-        detail = _out_of_bounds(verdict)
+    unreported = one.status is Status.UNREPORTED
+    detail = _out_of_bounds(verdict) if unreported else verdict.detail
     return Result(
         one.status,
         verdict.reason,
@@ -305,7 +313,6 @@ def _result(one: Scored) -> Result:
         inputs_sha256=verdict.inputs_sha256,
         same_as=same_as,
         ladder=ladder,
-        unreported=unreported,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gatecert.certificate.records import GateScore, Rejection
-from gatecert.certificate.status import is_oracle
+from gatecert.gates.records import is_oracle
 from gatecert.mutants.records import original
 from gatecert.wording import count, listed
 

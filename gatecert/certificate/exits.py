@@ -6,6 +6,7 @@ from gatecert.certificate.records import Certificate, Counts
 from gatecert.config import Require
 from gatecert.errors import ExitCode
 from gatecert.statistics import wilson
+from gatecert.wording import count
 
 
 def exit_code(certificate: Certificate, require: Require) -> ExitCode:
@@ -48,7 +49,8 @@ def unmet(certificate: Certificate, require: Require) -> list[str]:
         missed += [f"{gate}: kill_rate {why}"] if why else []
     for name, bound in require.classes.items():
         group = certificate.by_class.get(name)
-        why = _short(group.mutants if group else Counts(), bound, sampled)
+        counts = group.mutants if group else Counts()
+        why = _not_run(counts, bound, certificate) or _short(counts, bound, sampled)
         missed += [f"{gate}: class {name} {why}"] if why else []
     adversaries = certificate.adversaries
     if require.adversaries and adversaries.accepted:
@@ -88,10 +90,22 @@ def _short(counts: Counts, bound: float, sampled: bool) -> str:
     return ""
 
 
+def _not_run(counts: Counts, bound: float, certificate: Certificate) -> str:
+    """That the sample or the time budget left out all of some mutants; "" if it did not."""
+    if counts.scored or not counts.not_run:
+        return ""
+    required = f"required {_percent(bound)}"
+    if certificate.selection.not_reached:
+        missed = count(counts.not_run, "mutant")
+        return f"is unknown ({missed} not run), {required}: raise --sample or --time-budget"
+    return f"is unknown (no mutant of it is in the sample), {required}: raise --sample"
+
+
 def _could_be_judged(mutants: Counts) -> bool:
     """Is there a mutant that neither its code, its label nor a person excludes?"""
-    unanswered = mutants.crashed + mutants.timeout + mutants.inconclusive + mutants.not_run
-    return mutants.scored + unanswered > 0
+    died = mutants.crashed + mutants.timeout
+    unanswered = mutants.unreported + mutants.inconclusive + mutants.not_run
+    return mutants.scored + died + unanswered > 0
 
 
 def _percent(value: float | None) -> str:

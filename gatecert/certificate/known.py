@@ -37,7 +37,8 @@ def _of_tests(baseline: PytestBaseline, reach: Set[str]) -> Iterator[str]:
     kernels = ", ".join(sorted(reach))
     yield (
         f"on the original: {len(launching)} of {count(len(baseline.tests), 'test')} "
-        f"{'launches' if len(launching) == 1 else 'launch'} {kernels}: {_listed(launching)}"
+        f"{'is' if len(launching) == 1 else 'are'} seen to launch {kernels} in this process: "
+        f"{_listed(launching)}"
     )
 
     def of_them(tests: Sized) -> str:
@@ -49,10 +50,28 @@ def _of_tests(baseline: PytestBaseline, reach: Set[str]) -> Iterator[str]:
     aside = [test for test in launching if test.reason]
     if aside:
         yield f"{of_them(aside)} set aside, which judge no mutant: {_listed(aside)}"
+    yield from _out_of_sight(baseline, kernels, reach)
+
+
+def _out_of_sight(baseline: PytestBaseline, kernels: str, reach: Set[str]) -> Iterator[str]:
+    """Tests that may test the mutated code where no mutant is seen."""
+    starters = [test for test in baseline.tests if test.is_out_of_sight]
+    if starters:
+        yield (
+            f"of the tests that are not seen to launch {kernels}, {len(starters)} started "
+            f"processes, whose launches are not seen, and judge no mutant: {_listed(starters)}"
+        )
+    homes = {baseline.files.get(kernel.partition(":")[0], "") for kernel in reach} - {""}
+    copying = [test for test in baseline.tests if baseline.runs_a_copy(test, homes)]
+    if copying:
+        yield (
+            f"{count(len(copying), 'test')} read the source text of {kernels} and launched kernels "
+            f"of another file, where no mutant is: {_listed(copying)}"
+        )
 
 
 def _of_comparisons(evidence: Evidence) -> Iterator[str]:
-    """What the gate compares by, over all that it does on the original."""
+    """What the gate compares by, over all that it does on the subject's original."""
     found: dict[str, list[Compared]] = {}
     for one in evidence.compared:
         found.setdefault(_manner(one), []).append(one)

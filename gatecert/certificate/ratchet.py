@@ -19,7 +19,7 @@ from gatecert.errors import UsageError
 FORMAT = 1
 """Raised when a key changes its meaning or goes."""
 
-_NO_VERDICT = frozenset({Status.CRASHED, Status.TIMEOUT, Status.INCONCLUSIVE})
+_NO_VERDICT = frozenset({Status.CRASHED, Status.TIMEOUT, Status.UNREPORTED, Status.INCONCLUSIVE})
 
 
 class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -29,6 +29,7 @@ class Counts(msgspec.Struct, frozen=True):
     survived: int = 0
     crashed: int = 0
     timeout: int = 0
+    unreported: int = 0
     unviable: int = 0
     equivalent: int = 0
     duplicate: int = 0
@@ -149,7 +150,7 @@ class GateScore(msgspec.Struct, frozen=True):
     kill_rate: Rate
     """killed / (killed + survived); the interval is a bootstrap over kernels."""
     detection_rate: Rate
-    """The same with crashes and timeouts counted as detected."""
+    """The same with crashes and timeouts of the gate counted as detected."""
     macro_kill_rate: float | None
     """Mean of the bug classes' own kill rates."""
     by_class: dict[str, Group]
@@ -183,8 +184,6 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True):
     """The mutant that a duplicate has the compiled code of."""
     ladder: bool = False
     """It is a rung of the detection ladder, which is in no kill rate."""
-    unreported: bool = False
-    """Crashed in that it touched memory out of bounds: a guard saw it, and the gate passed."""
 
 
 class SelectionSummary(msgspec.Struct, frozen=True):

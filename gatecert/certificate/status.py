@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from gatecert.campaign.records import Status
-from gatecert.gates.records import GateOutcome, Verdict
+from gatecert.gates.records import GateOutcome, Verdict, is_oracle
 from gatecert.mutants.records import CodeComparison, CodeVerdict, Mutant
 from gatecert.operators.records import ObservableBy
 
@@ -45,10 +45,5 @@ def status_of(
     if verdict is None or not verdict.loaded:
         return Status.INCONCLUSIVE
     if verdict.outcome is GateOutcome.ACCEPTED and verdict.findings and not is_oracle(verdict.gate):
-        return Status.CRASHED
+        return Status.UNREPORTED
     return _BY_OUTCOME[verdict.outcome]
-
-
-def is_oracle(gate: str) -> bool:
-    """True for gatecert's own gate in any configuration; only there do guards decide."""
-    return gate.partition("-")[0].partition(":")[0] == "oracle"

@@ -9,7 +9,11 @@ import msgspec
 
 from gatecert.campaign.records import Environment
 from gatecert.certificate.records import Certificate
+from gatecert.gates.reads import GateReads
 from gatecert.provenance import FunctionHash, GateHashes, Provenance, SubjectHashes
+
+_READERS = {"PYTHON": "Python", "PYTEST": "pytest"}
+"""Who reads the environment variables that begin so, whatever the gate does."""
 
 
 class ChangeKind(str, enum.Enum):
@@ -146,10 +150,8 @@ def _of_gates(then: Provenance, now: Provenance) -> Iterator[Change]:
             yield Change(ChangeKind.GATE, f"gate {gate}: the configuration has it no more")
             continue
         yield from _of_files(gate, hashes, found, imported)
-        for name, value in hashes.variables.items():
-            if found.variables.get(name) != value:
-                said = f"the environment variable {name}, which it reads, has another value"
-                yield Change(ChangeKind.GATE, f"gate {gate}: {said}")
+        for said in (*_of_late_files(hashes.late, found.late), *_of_reads(hashes, found)):
+            yield Change(ChangeKind.GATE, f"gate {gate}: {said}")
         if hashes.tree_sha256 != found.tree_sha256:
             said = "another file of the project, which it may read, changed, came or went"
             yield Change(ChangeKind.GATE, f"gate {gate}: {said}")
@@ -161,6 +163,32 @@ def _of_files(gate: str, then: GateHashes, now: GateHashes, imported: set[str]) 
         if before != after:
             what = "is new" if before is None else "is gone" if after is None else "changed"
             yield Change(ChangeKind.GATE, f"gate {gate}: {file} {what}")
+
+
+def _of_late_files(then: GateReads, now: GateReads) -> Iterator[str]:
+    for file in _differing(then.files, now.files):
+        yield f"{file} changed" if now.files[file] else f"{file} is gone"
+
+
+def _of_reads(then: GateHashes, now: GateHashes) -> Iterator[str]:
+    """What else differs of what the gate read. A variable that only one of them has was not set
+    for the other; a path that only one run was about is not compared."""
+    before, after = then.variables, now.variables
+    variables = {n for n in {*before, *after} if before.get(n, "") != after.get(n, "")}
+    for name in sorted(variables.union(_differing(then.late.variables, now.late.variables))):
+        who = next((who for prefix, who in _READERS.items() if name.startswith(prefix)), "it")
+        yield f"the environment variable {name}, which {who} reads, has another value"
+    for ours, theirs in ((then, now), (then.late, now.late)):
+        for folder in _differing(ours.folders, theirs.folders):
+            yield f"a file came or went in {folder}, whose names it reads"
+        for path in _differing(ours.sought, theirs.sought):
+            is_new, is_gone = not ours.sought[path], not theirs.sought[path]
+            what = "is there now" if is_new else "is gone" if is_gone else "is of another kind"
+            yield f"{path}, which it looks for, {what}"
+
+
+def _differing(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    return sorted(name for name in then.keys() & now.keys() if then[name] != now[name])
 
 
 def _of_tool(certificate: Certificate, then: Provenance, now: Provenance) -> Iterator[Change]:

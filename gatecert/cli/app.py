@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
-import signal
 import sys
 from collections.abc import Sequence
 
 import click
 
 import gatecert
+from gatecert.cli.stopping import stoppable
 from gatecert.errors import INTERRUPTED, ExitCode, GatecertError, described
 
 COMMANDS = (
@@ -65,10 +65,12 @@ def group() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    # A shell starts what it puts in the background with interrupts ignored; here they stop a run
-    # in good order.
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    with stoppable() as stops:
+        code = _run(arguments)
+        return stops.exit_status if code == INTERRUPTED else code
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         result = group.main(args=arguments, prog_name="gatecert", standalone_mode=False)
         return int(result or ExitCode.MET)

@@ -40,12 +40,20 @@ def read_certificate(path: Path) -> ReadCertificate:
         hint = "; no whole run has finished there" if path.is_dir() else ""
         raise UsageError(f"{file}: no such file{hint}") from None
     except (OSError, UnicodeDecodeError, msgspec.MsgspecError) as error:
-        raise UsageError(f"{file}: not a certificate: {error}") from None
+        why = "it is no JSON" if type(error) is msgspec.DecodeError and text[:1] != "{" else error
+        raise UsageError(f"{file}: not a certificate: {why}{_beside(file)}") from None
     if certificate.format != FORMAT:
         raise UsageError(
             f"{file}: a certificate of format {certificate.format}; this version reads {FORMAT}"
         )
     return ReadCertificate(certificate, file, hash_of(document))
+
+
+def _beside(file: Path) -> str:
+    """The certificate of the same run, where a report was named."""
+    name = file.name.replace("report", "certificate", 1)
+    other = file.with_name(name).with_suffix(".json")
+    return f"; did you mean {other}?" if other != file and other.is_file() else ""
 
 
 def read_earlier(path: Path) -> Certificate:

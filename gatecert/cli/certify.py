@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gatecert.cli.publishing import Publishing
 
 
-@click.command("certify")
+@click.command("certify", short_help="Judge controls, adversaries and mutants; certify a gate.")
 @options.gate_option
 @options.no_oracle_option
 @options.subject_option

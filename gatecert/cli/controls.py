@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gatecert.reports.tables import Table
 
 
-@click.command("controls")
+@click.command("controls", short_help="Judge every control under many gates.")
 @click.option("--seeds", type=click.IntRange(min=1), default=10, show_default=True)
 @click.option(
     "--rewrite-seeds",

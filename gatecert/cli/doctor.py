@@ -37,7 +37,7 @@ class Check(NamedTuple):
     found: str
 
 
-@click.command("doctor")
+@click.command("doctor", short_help="Check whether this machine is fit.")
 @options.json_option
 @options.out_option
 def command(as_json: bool, out: Path) -> int:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gatecert.drafting import Draft
 
 
-@click.command("init")
+@click.command("init", short_help="Draft gatecert.toml for a repository.")
 @click.argument(
     "root", metavar="[PATH]", default=".", type=click.Path(path_type=Path), required=False
 )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gatecert.cli.publishing import Publishing
 
 
-@click.command("merge")
+@click.command("merge", short_help="Merge the shards of one plan into one run.")
 @click.argument(
     "paths", metavar="STORE...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )

@@ -139,7 +139,7 @@ def _declaring(case: Case, subjects: Sequence[Subject]) -> list[Subject]:
         UsageError: there is none. What a kernel never promised cannot be held against it.
     """
     from gatecert.cli.setup import say
-    from gatecert.errors import UsageError
+    from gatecert.errors import UsageError, did_you_mean
 
     same = [
         subject
@@ -147,7 +147,12 @@ def _declaring(case: Case, subjects: Sequence[Subject]) -> list[Subject]:
         if subject.operation is not None and subject.operation.split(":")[-1] == case.operation
     ]
     if not same:
-        raise UsageError(f"no subject here has the operation {case.operation!r} of this case")
+        specs = (subject.operation for subject in subjects if subject.operation is not None)
+        known = dict.fromkeys(spec.split(":")[-1] for spec in specs)
+        hint = did_you_mean(case.operation, known) if known else "none has an operation"
+        raise UsageError(
+            f"no subject here has the operation {case.operation!r} of this case; {hint}"
+        )
     found = {subject.name: _undeclared(case, subject) for subject in same}
     declaring = [subject for subject in same if not found[subject.name]]
     if not declaring:

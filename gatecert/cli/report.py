@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gatecert.store import Runs
 
 
-@click.command("report")
+@click.command("report", short_help="Print the report of a stored run.")
 @click.argument("run_id", metavar="[RUN]", required=False)
 @click.option(
     "--format",

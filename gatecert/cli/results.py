@@ -113,7 +113,7 @@ def _write(
 def _judges_a_mutant(certificate: Certificate) -> bool:
     """Did any gate answer on any mutant?"""
     counts = (certificate.mutants, *(score.mutants for score in certificate.beside))
-    return any(one.scored + one.crashed + one.timeout for one in counts)
+    return any(one.scored + one.crashed + one.timeout + one.unreported for one in counts)
 
 
 def _tell(certificate: Certificate, held: Held | None, paths: tuple[Path, Path]) -> None:

@@ -44,7 +44,7 @@ def list_command(out: Path, as_json: bool) -> int:
     return 0
 
 
-@command.command("show")
+@command.command("show", short_help="Show what a run was and what its gates said.")
 @click.argument("run_id", metavar="RUN")
 @options.out_option
 @options.json_option
@@ -78,7 +78,7 @@ def show_command(run_id: str, out: Path, as_json: bool) -> int:
     return 0
 
 
-@command.command("rm")
+@command.command("rm", short_help="Remove runs and what no other run needs.")
 @click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
 @options.out_option
 @options.json_option

@@ -150,7 +150,7 @@ def check_selection(
     for mutant in only:
         _check_mutant(mutant, subjects)
     if operator_names or only:  # The operators bring LibCST, which takes a second.
-        exact = (one for one in only if not _GLOB.search(one))
+        exact = (one for one in only if not is_glob(one))
         choose_operators((*operator_names, *map(_operator_of, exact)))
 
 
@@ -163,6 +163,11 @@ def choose_subjects(
     check_names("subject", names, known)
     wanted = [s for s in config.subjects if s.name in set(names or known)]
     return tuple(s for s in wanted if not only or any(_may_be_of(s.name, one) for one in only))
+
+
+def is_glob(text: str) -> bool:
+    """Has it wildcards?"""
+    return _GLOB.search(text) is not None
 
 
 def subject_of(mutant_id: str) -> str:
@@ -184,7 +189,7 @@ def _operator_of(mutant_id: str) -> str:
 
 
 def _check_mutant(mutant_id: str, subjects: Sequence[str]) -> None:
-    if _GLOB.search(mutant_id) and any(_may_be_of(name, mutant_id) for name in subjects):
+    if is_glob(mutant_id) and any(_may_be_of(name, mutant_id) for name in subjects):
         return
     try:
         check_names("subject", (subject_of(mutant_id),), subjects)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gatecert.provenance import Provenance
 
 
-@click.command("verify")
+@click.command("verify", short_help="Hold a certificate against this tree.")
 @click.argument("path", metavar="CERT", type=click.Path(path_type=Path))
 @options.config_option
 @options.json_option

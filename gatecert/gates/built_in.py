@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from gatecert.gates.base import Gate, PreparedGate
 from gatecert.gates.presets.file import read_presets
+from gatecert.gates.records import ORACLE
 from gatecert.subjects import Subject
 
-ORACLE = "oracle"
 METAMORPHIC = "metamorphic"
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ from gatecert.gates.records import GateOutcome, Reason, Verdict
 from gatecert.lanes.records import GuardPolicy
 from gatecert.mutants.records import Candidate, CandidateKind
 from gatecert.sandbox.child import ChildEnd, run_in_child
+from gatecert.sandbox.imports import is_users
 from gatecert.subjects import Subject, load_attribute, load_entry
 
 if TYPE_CHECKING:
@@ -117,7 +120,7 @@ class PreparedCallable:
             # Caught by the launcher or by the gate, it would pass for an answer.
             return msgspec.structs.replace(verdict, detail=log.failures()[0])
         if failure is not None:
-            return _after_exception(verdict, candidate, watched, failure)
+            return _after_exception(verdict, candidate, watched, failure, self.root)
         return _after_answer(verdict, answer)
 
 
@@ -153,22 +156,40 @@ def _after_answer(verdict: Verdict, answer: Any) -> Verdict:
 
 
 def _after_exception(
-    verdict: Verdict, candidate: Candidate, watched: Watched, failure: BaseException
+    verdict: Verdict,
+    candidate: Candidate,
+    watched: Watched,
+    failure: BaseException,
+    root: Path,
 ) -> Verdict:
     """An assertion of the gate, or what a candidate raised where the original does not, is a
     rejection; anything else that comes out of the gate is the gate's own failure."""
-    verdict = msgspec.structs.replace(verdict, detail=described(failure))
+    said = described(failure)
+    reason = _reason_of(failure, candidate, watched)
+    if reason is Reason.NONE:
+        return msgspec.structs.replace(verdict, detail=said + _where(failure, root))
+    return msgspec.structs.replace(
+        verdict, outcome=GateOutcome.REJECTED, reason=reason, detail=said
+    )
+
+
+def _reason_of(failure: BaseException, candidate: Candidate, watched: Watched) -> Reason:
+    """Why what came out of the gate rejects the candidate; none where it does not."""
     if is_no_verdict(failure):
-        return verdict
+        return Reason.NONE
     if failure in watched.raised:
-        reason = Reason.RAISED
-        if candidate.kind is CandidateKind.ORIGINAL:
-            return verdict
-    elif isinstance(failure, AssertionError):
-        reason = Reason.TEST_FAILED
-    else:
-        return verdict
-    return msgspec.structs.replace(verdict, outcome=GateOutcome.REJECTED, reason=reason)
+        is_original = candidate.kind is CandidateKind.ORIGINAL
+        return Reason.NONE if is_original else Reason.RAISED
+    return Reason.TEST_FAILED if isinstance(failure, AssertionError) else Reason.NONE
+
+
+def _where(failure: BaseException, root: Path) -> str:
+    """` at file:line`: the innermost place in the user's own files, from the gate's folder."""
+    frames = traceback.extract_tb(failure.__traceback__)
+    found = next((frame for frame in reversed(frames) if is_users(frame.filename)), None)
+    if found is None:
+        return ""
+    return f" at {os.path.relpath(found.filename, root)}:{found.lineno}"
 
 
 def _why_not(prepared: PreparedCallable) -> tuple[bool, str]:

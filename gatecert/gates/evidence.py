@@ -46,7 +46,8 @@ class LaunchInputs(msgspec.Struct, frozen=True):
     `negative` says that a floating-point input held a value below zero; None: it had none, or
     it is not known. Of a launch only what it reads and no earlier launch wrote is an input.
     `programs` is None where the kernel does not ask which one it is, `masked` where no access
-    has a mask, `longest_loop` where it has no loop; `masked` says that a lane was masked off.
+    has a mask, `longest_loop` where it has no loop but such as constants hold to one turn;
+    `masked` says that a lane was masked off.
     """
 
     kernel: str
@@ -72,7 +73,10 @@ class UnequalZip(msgspec.Struct, frozen=True):
 class WatchedTest(msgspec.Struct, frozen=True):
     """What happened in one test, over all its `runs`.
 
-    `compared` counts comparisons, of which `said_no` failed: `objected` of those by raising.
+    `compared` counts comparisons, of which `said_no` failed: `objected` of those by raising. Of
+    both, `settled` and `settled_objected` were followed by a comparison of the same that passed;
+    `ends_on_yes` says that the last of all did. `asserts_failed` counts `assert` statements that
+    failed, as far as pytest has rewritten them.
     `passed` is None where it did not end. `generated` says that a library draws its inputs, and
     draws more of them once one has failed. `idle_loop` says that it passed without the comparison
     that stands in its loop.
@@ -87,6 +91,10 @@ class WatchedTest(msgspec.Struct, frozen=True):
     compared: int = 0
     said_no: int = 0
     objected: int = 0
+    settled: int = 0
+    settled_objected: int = 0
+    ends_on_yes: bool = False
+    asserts_failed: int = 0
     warned: int = 0
     generated: bool = False
     idle_loop: bool = False
@@ -110,10 +118,16 @@ class Evidence(msgspec.Struct, frozen=True):
 
     `entry_calls` counts calls of the subject's entry, `entry_raised` those that raised; None
     where nobody could count. `entry_in_place` counts those that gave back nothing, or an argument;
-    `entry_inputs` are what it was called with. `compared_nothing` lists tests that passed without
-    reading a value. `warnings` are distinct warnings, by `warnings`, `logging` or a printed line
-    that speaks of one. `captured` counts how often it read printed text back, `shown` how often
-    it made text of a tensor or printed a fraction.
+    `entry_inputs` are what it was called with. `resized` names kernels that were launched on the
+    same shapes in the same blocks, but with other integers or on another grid.
+    `compared_nothing` lists tests that passed without reading a value. `warnings` are distinct
+    warnings, by `warnings`, `logging` or a printed line that speaks of one. `captured` counts how
+    often it read back what was printed in its own process, `shown` how often it made text of a
+    tensor or printed a fraction.
+
+    Of comparisons, `between_outputs` counts those of two things made of what the entry gave back,
+    `between_others` those of two that were not, and `with_outputs` all others, whatever else read
+    an output included.
     """
 
     entry_calls: int | None = None
@@ -122,6 +136,7 @@ class Evidence(msgspec.Struct, frozen=True):
     entry_inputs: tuple[LaunchInputs, ...] = ()
     compared: tuple[Compared, ...] = ()
     launches: tuple[LaunchInputs, ...] = ()
+    resized: tuple[str, ...] = ()
     tally: TestTally | None = None
     tests: tuple[WatchedTest, ...] = ()
     compared_nothing: tuple[str, ...] = ()
@@ -129,3 +144,6 @@ class Evidence(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     captured: int = 0
     shown: int = 0
+    between_outputs: int = 0
+    between_others: int = 0
+    with_outputs: int = 0

@@ -1,4 +1,4 @@
-"""What a gate of the team's own read while it judged the original, besides what its table names."""
+"""What a gate of the team's own read while it judged, besides what its table names."""
 
 from __future__ import annotations
 
@@ -8,22 +8,48 @@ import msgspec
 
 
 class GateReads(msgspec.Struct, frozen=True):
-    """Files imported or opened that are no library's, and environment variables that the team's
-    code asked for, each with a hash of what it held; "" where that was not looked at yet, and for
-    a variable that is not set."""
+    """Files imported or opened that are no library's, environment variables that the team's code
+    asked for, folders whose names it read, and paths that it looked for. Each has a mark of what
+    was there: hashes of content, value and names, the kind of a path; "" where there was nothing,
+    or nobody has looked yet."""
 
     files: dict[str, str] = {}
     variables: dict[str, str] = {}
+    folders: dict[str, str] = {}
+    sought: dict[str, str] = {}
 
     def __or__(self, other: GateReads) -> GateReads:
         """All that either read."""
-        return GateReads(_united(self.files, other.files), _united(self.variables, other.variables))
+        return GateReads(*(_united(getattr(self, kind), getattr(other, kind)) for kind in KINDS))
+
+    def beyond(self, other: GateReads) -> GateReads:
+        """What was not read by the other: of a path that is sought its content says more."""
+        known = GateReads(
+            other.files, other.variables, other.folders, {**other.sought, **other.files}
+        )
+        return GateReads(*(_without(getattr(self, kind), getattr(known, kind)) for kind in KINDS))
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, kind) for kind in KINDS)
 
 
-def unhashed(files: Iterable[str], variables: Iterable[str]) -> GateReads:
+KINDS = GateReads.__struct_fields__
+
+
+def unhashed(
+    files: Iterable[str],
+    variables: Iterable[str],
+    folders: Iterable[str] = (),
+    sought: Iterable[str] = (),
+) -> GateReads:
     """Names alone, in order."""
-    return GateReads(dict.fromkeys(sorted(files), ""), dict.fromkeys(sorted(variables), ""))
+    kinds = (files, variables, folders, sought)
+    return GateReads(*(dict.fromkeys(sorted(names), "") for names in kinds))
 
 
 def _united(first: Mapping[str, str], second: Mapping[str, str]) -> dict[str, str]:
     return dict(sorted({**first, **second}.items()))
+
+
+def _without(names: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+    return {name: mark for name, mark in names.items() if name not in others}

@@ -11,6 +11,13 @@ from gatecert.gates.reads import GateReads
 from gatecert.gates.suite.records import PytestBaseline
 from gatecert.lanes.records import Finding
 
+ORACLE = "oracle"
+
+
+def is_oracle(gate: str) -> bool:
+    """True for gatecert's own gate in any configuration; only there do guards decide."""
+    return gate.partition("-")[0].partition(":")[0] == ORACLE
+
 
 class GateOutcome(str, enum.Enum):
     """What a gate did with a candidate."""
@@ -118,4 +125,5 @@ class Verdict(msgspec.Struct, frozen=True):
     baseline: PytestBaseline | None = None
     """On the original under a pytest gate: what its tests do, and which are set aside."""
     reads: GateReads | None = None
-    """On the original: what a gate of the team's own imported, opened and asked for."""
+    """What a gate of the team's own imported, opened, listed, looked for and asked for: on the
+    original all of it, else what it did not read there."""

@@ -11,11 +11,12 @@ import msgspec
 
 from gatecert.errors import UsageError, did_you_mean
 from gatecert.gates.base import Gate
-from gatecert.gates.built_in import METAMORPHIC, ORACLE, BuiltInGate, built_in_names, strategy_of
+from gatecert.gates.built_in import METAMORPHIC, BuiltInGate, built_in_names, strategy_of
 from gatecert.gates.callable_gate import CallableGate
 from gatecert.gates.command.gate import CommandGate
 from gatecert.gates.command.sanitizer import SanitizerGate
 from gatecert.gates.config import GateConfig, OracleSettings
+from gatecert.gates.records import ORACLE, is_oracle
 from gatecert.gates.suite.gate import PytestGate
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def make_gate(
     if oracle is not None:
         return _named_oracle(name, oracle)
     if config is not None:
-        if name in built_in_names() or strategy_of(name) is not None:
+        if name in built_in_names() or is_oracle(name):
             raise UsageError(f"gate {name!r} is built in; give [gate.{name}] another name")
         return _configured(name, config, Path(root), around)
     check_gate_name(name, ())

@@ -31,7 +31,8 @@ class LaunchTrace(msgspec.Struct, frozen=True):
     """What one launch did: names of the arguments it `read`, and those it `wrote`.
 
     `masked` says that some lane of some access was masked off; None: no access has a mask.
-    `longest_loop` counts the turns of its longest loop over a range; None: it has no such loop.
+    `longest_loop` counts the turns of its longest loop over a range; None: it has no such loop, or
+    constants alone hold each of them to one turn at most.
     """
 
     read: frozenset[str]

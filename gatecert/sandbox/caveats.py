@@ -43,11 +43,13 @@ def without_use(verdict: Verdict) -> Verdict:
     return msgspec.structs.replace(verdict, loaded=True)
 
 
-def check_baseline(gate: str, verdicts: Sequence[Verdict], *, must_accept: bool) -> None:
+def check_baseline(
+    gate: str, verdicts: Sequence[Verdict], *, must_accept: bool, must_answer: bool = False
+) -> None:
     """Hold the runs of the original against each other.
 
     Raises:
-        EnvironmentFailure: they differ, or a gate that must accept gives no verdict.
+        EnvironmentFailure: they differ, or a gate that must accept or answer gives no verdict.
         ControlRejected: a gate that must accept rejects.
     """
     said = Counter(verdict.outcome for verdict in verdicts)
@@ -59,13 +61,16 @@ def check_baseline(gate: str, verdicts: Sequence[Verdict], *, must_accept: bool)
             f"({counts}: {odd.detail}); make it repeatable"
         )
     verdict = verdicts[0]
-    if not must_accept or verdict.outcome is GateOutcome.ACCEPTED:
+    if verdict.outcome is GateOutcome.ACCEPTED or not (must_accept or must_answer):
         return
-    if verdict.outcome is GateOutcome.REJECTED:
+    if verdict.outcome is not GateOutcome.REJECTED:
+        raise EnvironmentFailure(
+            f"gate {gate!r} gives no verdict on the original ({verdict.candidate}): "
+            f"{verdict.detail or verdict.outcome.value}; mend the gate, or choose with --subject "
+            "what it can judge"
+        )
+    if must_accept:
         raise ControlRejected(f"gate {gate!r} rejects the original: {verdict.detail}")
-    raise EnvironmentFailure(
-        f"gate {gate!r} gives no verdict on the original: {verdict.detail or verdict.outcome.value}"
-    )
 
 
 def _nothing_seen(verdict: Verdict, why: str) -> Verdict:

@@ -11,8 +11,9 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from types import TracebackType
 
+from gatecert.encoding import encode
 from gatecert.errors import EnvironmentFailure
-from gatecert.sandbox.protocol import Event, Failed, Finished, Request, decode_event, encode
+from gatecert.sandbox.protocol import Event, Failed, Finished, Request, decode_event
 
 _SINGLE_THREADED = {
     "OMP_NUM_THREADS": "1",

@@ -88,14 +88,14 @@ def plan_copy(
         for folder in map(str, Path(root).parents):
             if folder == base or _is_below(folder, base):
                 for entry in _sorted(folder):
-                    if not _is_left_out(entry):
+                    if not is_left_out(entry):
                         planned.setdefault(tree + entry.path, _beside(entry))
     yield from planned.items()
 
 
 def _below(folder: str, exclude: frozenset[str]) -> Iterator[os.DirEntry[str]]:
     for entry in _sorted(folder):
-        if _is_left_out(entry):
+        if is_left_out(entry):
             continue
         yield entry
         if entry.is_dir(follow_symlinks=False) and not _is_used_in_place(entry, exclude):
@@ -113,7 +113,8 @@ def _sorted(folder: str) -> list[os.DirEntry[str]]:
         ) from None
 
 
-def _is_left_out(entry: os.DirEntry[str]) -> bool:
+def is_left_out(entry: os.DirEntry[str]) -> bool:
+    """Is it in no copy: a cache, a repository's data, our own results, or no file at all?"""
     if entry.name in LEFT_OUT or entry.name.startswith(_OUR_TEMPORARY):
         return True
     if entry.is_symlink():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import stat
 import sys
 import sysconfig
 from collections.abc import Collection, Iterable
@@ -19,6 +20,8 @@ _GATECERT = tuple(
     for folder in (_PACKAGE, *(path for path in _PACKAGE.iterdir() if path.is_symlink()))
 )
 """A checkout has some of its packages behind links."""
+_lstat = os.lstat
+"""As it is before anybody watches it: what watches asks here whose code it sees."""
 
 
 def is_users(path: str | None) -> bool:
@@ -29,9 +32,22 @@ def is_users(path: str | None) -> bool:
     if path is None or not path.startswith("/"):
         return False
     folder, _, name = path.rpartition("/")
-    whole = Path(path).is_symlink() or name in {"", ".", ".."}
+    whole = _is_link(path) or name in {"", ".", ".."}
     real = os.path.realpath(path) if whole else f"{_real_folder(folder or '/')}/{name}"
     return not real.startswith((*_LIBRARIES, *_GATECERT))
+
+
+@functools.cache
+def is_gatecerts(filename: str) -> bool:
+    """Is it source code of gatecert's?"""
+    return filename.startswith(_GATECERT)
+
+
+def _is_link(path: str) -> bool:
+    try:
+        return stat.S_ISLNK(_lstat(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 @functools.cache

@@ -142,6 +142,15 @@ def users_path(path: str) -> str:
     return path if tree is None else tree.placing.unplace(path)
 
 
+def is_lasting(path: str) -> bool:
+    """Is it a file that the user has, and not one that a gate wrote into its private copy or its
+    scratch folder, or has removed?"""
+    tree = _IN_FORCE.get()
+    if tree is not None and path.startswith(f"{tree.scratch}/"):
+        return False
+    return Path(path).is_file() and Path(users_path(path)).is_file()
+
+
 def _marks_below(folder: str) -> dict[str, Mark]:
     """The state of every path below, links not followed, folders before what is in them."""
     marks: dict[str, Mark] = {}

@@ -32,8 +32,9 @@ from gatecert.oracle.inputs import make_inputs
 from gatecert.oracle.operations import Operation, resolve_operation
 from gatecert.profiles import DimsRule, dims_around
 from gatecert.sandbox.caveats import check_baseline
+from gatecert.sandbox.entry_launches import launches_of_entry
 from gatecert.sandbox.imports import is_users
-from gatecert.sandbox.private_tree import users_path
+from gatecert.sandbox.private_tree import is_lasting, users_path
 from gatecert.sandbox.protocol import Failed, Probed, ProbeRequest
 from gatecert.sandbox.reads import Reads, watch_reads
 from gatecert.subjects import Subject, load_entry
@@ -179,16 +180,37 @@ def _launches_dry(
 
 
 def _call(subject: Subject, entry: Callable[..., Any], operation: Operation, case: Case) -> None:
+    inputs = make_inputs(operation, case)
     try:
-        entry(*make_inputs(operation, case).args)
+        entry(*inputs.args)
     except Exception as error:
+        if not _takes(entry, inputs.args):
+            raise EnvironmentFailure(
+                f"subject {subject.name!r}: operation {subject.operation!r} calls the entry with "
+                f"{', '.join(inputs.names)}, and it raised {described(error)}; is it the right "
+                "operation in gatecert.toml?"
+            ) from error
         raise EnvironmentFailure(
             f"subject {subject.name!r}: on case {case.id} the original raised "
             f"{described(error)}; mend the kernel, or narrow dtypes and layouts in gatecert.toml"
         ) from error
 
 
+def _takes(entry: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    """Can it be called with as many arguments, as far as its signature is known?"""
+    try:
+        signature = inspect.signature(entry)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(*args)
+    except TypeError:
+        return False
+    return True
+
+
 def _launches_of_gate(request: ProbeRequest) -> Iterable[Launch]:
+    """What the gate launches by the entry; all that it launches, where it never calls it."""
     ref, candidate = request.gate, original(request.subject.name)
     gate = make_gate(ref.name, ref.config, ref.root, ref.around, ref.oracle)
     prepared = gate.prepare(request.subject, seed=request.seed, quick=True)
@@ -196,13 +218,16 @@ def _launches_of_gate(request: ProbeRequest) -> Iterable[Launch]:
         verdict, seen = prepared.run_elsewhere(candidate, {}, stop_at_first=False)
         check_baseline(ref.name, [verdict], must_accept=True)
         return seen.launches
-    with interpreter.recording() as launches:
+    with launches_of_entry() as launches:
         prepared.judge(candidate, stop_at_first=False)
-    return launches
+    return launches.of_entry()
 
 
 def _modules_with_kernels() -> dict[str, str]:
-    """Modules loaded from a source file outside Triton itself: where kernels may be."""
+    """Modules loaded from a source file outside Triton itself: where kernels may be.
+
+    One that the gate wrote for itself is left out: nobody can read it later.
+    """
     found = {}
     for name, module in sorted(sys.modules.items()):
         if name.partition(".")[0] in {"triton", "torch", "numpy"}:
@@ -210,7 +235,7 @@ def _modules_with_kernels() -> dict[str, str]:
         if not any(interpreter.is_kernel(value) for value in vars(module).values()):
             continue
         path = inspect.getsourcefile(module)
-        if path is not None:
+        if path is not None and is_lasting(path):
             found[name] = path
     return found
 
@@ -230,6 +255,7 @@ def _hash_sources(
     return {
         users_path(path): hashlib.sha256(Path(path).read_bytes()).hexdigest()
         for path in sorted(paths)
+        if is_lasting(path)
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from gatecert.encoding import decode
 from gatecert.gates.config import GateConfig, OracleSettings
 from gatecert.gates.records import Verdict
 from gatecert.gates.suite.records import PytestBaseline
@@ -61,7 +62,7 @@ class ShardRequest(msgspec.Struct, frozen=True, tag="shard"):
     `stop_after_s` no further task is started. `originals` holds by gate the
     verdict on the original, which the request then need not judge again, and `baselines` what a
     suite did on it. `modules` maps modules with mutants to their files: a gate may import one
-    under another name."""
+    under another name; `kernels` are all of the subject."""
 
     subject: Subject
     gates: tuple[GateRef, ...]
@@ -76,6 +77,7 @@ class ShardRequest(msgspec.Struct, frozen=True, tag="shard"):
     originals: dict[str, Verdict] = {}
     baselines: dict[str, PytestBaseline] = {}
     modules: dict[str, str] = {}
+    kernels: tuple[str, ...] = ()
 
 
 class Probed(msgspec.Struct, frozen=True, tag="probed"):
@@ -136,6 +138,12 @@ class Finished(msgspec.Struct, frozen=True, tag="finished"):
 Request = ProbeRequest | ShardRequest
 Event = Probed | Judged | Prepared | Failed | Finished
 
-encode = msgspec.json.encode
-decode_request = msgspec.json.Decoder(Request).decode
-decode_event = msgspec.json.Decoder(Event).decode
+
+def decode_request(text: bytes) -> Request:
+    """A request back."""
+    return decode(text, Request)  # type: ignore[no-any-return]
+
+
+def decode_event(text: bytes) -> Event:
+    """An event back."""
+    return decode(text, Event)  # type: ignore[no-any-return]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from gatecert.encoding import encode
 from gatecert.errors import GatecertError
 from gatecert.gates.config import GateConfig
 from gatecert.sandbox.imports import is_users
@@ -21,7 +22,6 @@ from gatecert.sandbox.protocol import (
     Request,
     ShardRequest,
     decode_event,
-    encode,
 )
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
+import operator
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from gatecert.encoding import decode, encode
 from gatecert.gates.base import PreparedGate, SelectingGate
 from gatecert.gates.cells import ObservingGate, pack_cells
 from gatecert.gates.command.elsewhere import GateElsewhere
@@ -41,11 +44,11 @@ from gatecert.sandbox.protocol import (
     Failed,
     Judged,
     Prepared,
-    Probed,
     ProbeRequest,
     Request,
     ShardRequest,
     Task,
+    decode_event,
 )
 from gatecert.sandbox.reads import watch_reads
 from gatecert.sandbox.relocation import as_users, moved
@@ -69,13 +72,11 @@ def serve(request: Request, say: Say) -> None:
 
 
 def _serve_probe(request: ProbeRequest, say: Say) -> None:
-    result = run_in_child(
-        lambda: msgspec.json.encode(probe(request)), timeout_s=600.0, memory_bytes=8 << 30
-    )
+    result = run_in_child(lambda: encode(probe(request)), timeout_s=600.0, memory_bytes=8 << 30)
     if result.end is not ChildEnd.ANSWERED:
         say(Failed(f"probing {request.subject.entry}: {_last_words(result)}", 4))
         return
-    say(msgspec.json.decode(result.answer, type=Probed | Failed))
+    say(decode_event(result.answer))
 
 
 def _serve_shard(request: ShardRequest, say: Say) -> None:
@@ -88,7 +89,8 @@ def _serve_shard(request: ShardRequest, say: Say) -> None:
     for ref in request.gates:
         started = time.monotonic()
         gate = make_gate(ref.name, ref.config, ref.root, ref.around, ref.oracle)
-        gate = with_baseline(gate, request.baselines.get(ref.name), request.modules)
+        known = request.baselines.get(ref.name)
+        gate = with_baseline(gate, known, request.modules, request.kernels)
         prepared[ref.name] = gate.prepare(request.subject, seed=request.seed, quick=request.quick)
         say(Prepared(ref.name, time.monotonic() - started))
     forget_user_modules(before, {path for task in request.tasks for path in task.candidate.files})
@@ -126,7 +128,7 @@ def _baseline_of(request: ShardRequest, prepared: PreparedGate, task: Task) -> J
 
     Raises:
         ControlRejected: a gate that runs in processes of its own rejects it.
-        EnvironmentFailure: such a gate gives no verdict, or runs differ.
+        EnvironmentFailure: such a gate or a function gives no verdict, or runs differ.
     """
     first = original(request.subject.name)
     table = next(ref.config for ref in request.gates if ref.name == task.gate)
@@ -140,8 +142,13 @@ def _baseline_of(request: ShardRequest, prepared: PreparedGate, task: Task) -> J
     tree_notes()  # what other gates did is none of this one's
     said = [_judge(request, prepared, task, request.limits.baseline_s) for _ in range(runs)]
     elsewhere = isinstance(prepared, GateElsewhere)
-    check_baseline(task.gate, [one.verdict for one in said], must_accept=elsewhere)
-    return _with_baseline(said[0], prepared)
+    check_baseline(
+        task.gate,
+        [one.verdict for one in said],
+        must_accept=elsewhere,
+        must_answer=table is not None and often,
+    )
+    return _with_baseline(_with_reads_of_all(said), prepared)
 
 
 def _notes(prepared: PreparedGate, baseline: Verdict) -> tuple[str, ...]:
@@ -158,17 +165,18 @@ def _judge(request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s:
     """Fork, overlay, judge; what went wrong on the way is in the verdict."""
     candidate = task.candidate
     files = candidate.files if request.overlay else {}
+    is_original = candidate.kind is CandidateKind.ORIGINAL
     if isinstance(prepared, SelectingGate):
         prepared.settle(candidate)
 
     def work() -> bytes:
         if isinstance(prepared, GateElsewhere):
             verdict = _judged_elsewhere(request, prepared, task, files)
-            return msgspec.json.encode(Judged(verdict))
+            return encode(Judged(verdict))
         if (folder := _folder_of(request, task.gate)) is not None:
             os.chdir(folder)
         install_overlay(files)
-        reads = watch_reads(is_users) if _is_learning(request, task) else None
+        reads = watch_reads(is_users) if _folder_of(request, task.gate) is not None else None
         observed = b""
         started = time.monotonic()
         with interpreter.recording() as launches, interpreter.timed() as kernels:
@@ -184,18 +192,19 @@ def _judge(request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s:
             launches=len(launches),
             kernels=tuple(sorted({launch.kernel for launch in launches})),
             uncompared=_is_uncompared(request, candidate, launches),
-            reads=None if reads is None else reads.names(),
+            # On the original also what was imported before, in preparing the gate.
+            reads=None if reads is None else reads.names(modules=is_original),
         )
         missed = overlay_proof(files)
         if missed:
             verdict = without_proof(verdict, missed)
         elif files and candidate.kind is CandidateKind.ADVERSARY and adversaries.calls() == 0:
             verdict = without_call(verdict)
-        return msgspec.json.encode(Judged(verdict, observed))
+        return encode(Judged(verdict, observed))
 
     result = run_in_child(work, timeout_s=timeout_s, memory_bytes=request.limits.memory_bytes)
     if result.end is ChildEnd.ANSWERED:
-        judged = msgspec.json.decode(result.answer, type=Judged)
+        judged: Judged = decode(result.answer, Judged)
         verdict = msgspec.structs.replace(judged.verdict, gate=task.gate, duration_s=result.seconds)
         return Judged(verdict, judged.observed)
     verdict = Verdict(
@@ -208,13 +217,6 @@ def _judge(request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s:
         signal=result.signal,
     )
     return Judged(verdict)
-
-
-def _is_learning(request: ShardRequest, task: Task) -> bool:
-    """Is it a run of the user's gate on the original? What it reads, other runs may read too."""
-    return (
-        task.candidate.kind is CandidateKind.ORIGINAL and _folder_of(request, task.gate) is not None
-    )
 
 
 def _folder_of(request: ShardRequest, gate: str) -> Path | None:
@@ -238,7 +240,7 @@ def _judged_elsewhere(
         kernels=tuple(sorted({launch.kernel for launch in launches})),
         uncompared=_is_uncompared(request, task.candidate, launches),
         findings=seen.findings,
-        reads=seen.reads if _is_learning(request, task) else None,
+        reads=seen.reads,
     )
     if seen.missed:
         return without_proof(verdict, seen.missed, seen.blind)
@@ -258,6 +260,15 @@ def _is_uncompared(request: ShardRequest, candidate: Candidate, launches: Iterab
         if not candidate.kernels or launch.kernel in candidate.kernels
     }
     return any(form.key not in request.signatures for form in forms)
+
+
+def _with_reads_of_all(said: Sequence[Judged]) -> Judged:
+    """The first of several runs on the original, with what any of them read."""
+    reads = [one.verdict.reads for one in said if one.verdict.reads is not None]
+    if not reads:
+        return said[0]
+    both = functools.reduce(operator.or_, reads)
+    return Judged(msgspec.structs.replace(said[0].verdict, reads=both), said[0].observed)
 
 
 def _with_baseline(judged: Judged, prepared: PreparedGate) -> Judged:

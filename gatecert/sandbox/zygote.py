@@ -21,9 +21,10 @@ import time
 from collections.abc import Iterable
 from typing import BinaryIO, NoReturn
 
+from gatecert.encoding import encode
 from gatecert.errors import EnvironmentFailure, GatecertError, described
 from gatecert.processes import adopt_orphans, die_with_parent, end_children
-from gatecert.sandbox.protocol import Event, Failed, Finished, decode_request, encode
+from gatecert.sandbox.protocol import Event, Failed, Finished, decode_request
 
 
 def main() -> None:

@@ -26,9 +26,19 @@ _NOT_INPUT = frozenset({".html", ".log", ".md", ".pyc", ".rst", ".xml"})
 """What tests leave behind and people write; a change of it alone re-runs nothing."""
 _OF_GATECERT = frozenset({"gatecert-ignore.toml", "gatecert-ratchet.json"})
 """What gatecert alone reads, and no gate."""
-_SWITCHES = frozenset(
-    {"CI", "PYTEST_ADDOPTS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTEST_PLUGINS", "PYTHONHASHSEED"}
+_OF_PYTEST = frozenset({"PYTEST_ADDOPTS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTEST_PLUGINS"})
+_WITHOUT_EFFECT = frozenset(
+    {
+        *("PYTHONDONTWRITEBYTECODE", "PYTHONHISTORY", "PYTHONINSPECT", "PYTHONPROFILEIMPORTTIME"),
+        *("PYTHONPYCACHEPREFIX", "PYTHONSTARTUP", "PYTHONUNBUFFERED", "PYTHONVERBOSE"),
+        *("PYTHON_BASIC_REPL", "PYTHON_COLORS", "PYTHON_HISTORY", "PYTHON_PERF_JIT_SUPPORT"),
+    }
 )
+"""Variables of Python's that change what it prints and keeps, and nothing that code computes."""
+_ELSEWHERE = frozenset(
+    {"PYTHONEXECUTABLE", "PYTHONHASHSEED", "PYTHONHOME", "PYTHONPATH", "PYTHONUSERBASE"}
+)
+"""Places, which are of one machine, and the seed that gatecert sets itself."""
 _LARGE_BYTES = 4 << 20
 
 
@@ -146,13 +156,29 @@ def _libraries() -> list[str]:
     return sorted(name for name in found if not name.startswith("gatecert="))
 
 
+def gate_switches() -> list[str]:
+    """Variables of this process by which Python and pytest change what a gate does, those aside
+    that are of one machine."""
+    return sorted(
+        name
+        for name in os.environ
+        if name in _OF_PYTEST or (_is_of_python(name) and name not in _ELSEWHERE)
+    )
+
+
+def _is_of_python(name: str) -> bool:
+    return name.startswith("PYTHON") and name not in _WITHOUT_EFFECT
+
+
 def _switches() -> list[str]:
-    """Environment variables by which Triton, torch, pytest and many suites change what they do,
-    places aside."""
+    """Environment variables by which Python, Triton, torch, pytest and many suites change what
+    they do; of Triton's and torch's no places."""
     return sorted(
         f"{name}={value}"
         for name, value in os.environ.items()
-        if name in _SWITCHES
+        if name == "CI"
+        or name in _OF_PYTEST
+        or _is_of_python(name)
         or (
             name.startswith(("TRITON_", "TORCH_")) and not name.endswith(("_DIR", "_PATH", "_HOME"))
         )

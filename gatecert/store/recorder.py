@@ -16,7 +16,7 @@ from gatecert.gates.records import GateOutcome, Verdict
 from gatecert.mutants.records import CodeComparison, CodeVerdict
 from gatecert.store.database import DATABASE, Database
 from gatecert.store.lock import owned
-from gatecert.store.reads import hold
+from gatecert.store.reads import Marks, hold
 from gatecert.store.records import (
     Planned,
     PlannedPart,
@@ -72,6 +72,7 @@ class RunRecord:
         not taken."""
         own = "AND id IN (SELECT verdict FROM run_verdict WHERE run = ?)" if self._only_own else ""
         found: dict[str, Verdict] = {}
+        marks = Marks()
         with self._database.transaction():
             for key in keys:
                 rows = self._database.rows(
@@ -82,7 +83,7 @@ class RunRecord:
                 )
                 stored = ((number, unpack(body, Verdict)) for number, body in rows)
                 for number, verdict in stored:
-                    if verdict.reads is None or hold(verdict.reads):
+                    if verdict.reads is None or hold(verdict.reads, marks):
                         found[key] = verdict
                         self._link(key, number)
                         break

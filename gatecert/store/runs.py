@@ -12,8 +12,10 @@ import msgspec
 
 from gatecert.campaign.records import Run, SubjectRun
 from gatecert.errors import EnvironmentFailure, NothingScored, UsageError, did_you_mean
+from gatecert.gates.reads import GateReads
 from gatecert.gates.records import Verdict
-from gatecert.mutants.records import CodeComparison
+from gatecert.mutants.records import CodeComparison, original
+from gatecert.provenance import with_late
 from gatecert.store.database import DATABASE, Database
 from gatecert.store.lock import owner_of
 from gatecert.store.records import (
@@ -179,12 +181,24 @@ def as_run(stored: StoredRun) -> Run:
             verdicts=tuple(by_subject.get(name, ())),
         )
 
+    run = stored.planned.run
     return msgspec.structs.replace(
-        stored.planned.run,
-        subjects=tuple(part_of(part) for part in stored.planned.run.subjects),
+        run,
+        subjects=tuple(part_of(part) for part in run.subjects),
+        provenance=run.provenance and with_late(run.provenance, _late_reads(stored), run.root),
         timings_s=stored.timings_s,
         interrupted=stored.info.state is not RunState.FINISHED,
     )
+
+
+def _late_reads(stored: StoredRun) -> dict[str, GateReads]:
+    """By gate what it read on candidates."""
+    originals = {original(part.subject.name).id for part in stored.planned.run.subjects}
+    found: dict[str, GateReads] = {}
+    for verdict in (one.verdict for one in stored.verdicts):
+        if verdict.reads is not None and verdict.candidate not in originals:
+            found[verdict.gate] = found.get(verdict.gate, GateReads()) | verdict.reads
+    return found
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Claims about Ctrl-C: verdicts are kept, processes are not, and the run goes on later."""
+"""Claims about Ctrl-C and SIGTERM: verdicts are kept, processes are not, runs go on later."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from gatecert.errors import EnvironmentFailure
+from gatecert.errors import INTERRUPTED, TERMINATED, EnvironmentFailure
 from gatecert.store import Scope, open_runs, recording
 from gatecert.store.records import RunState
 from tests.e2e.commands import LIMIT_S, environment, gatecert, project
@@ -24,14 +24,43 @@ from tests.signals import heed_interrupts
 MARK = "GATECERT_TEST_MARK"
 
 
-def test_ctrl_c_keeps_verdicts_and_leaves_no_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("signals", "status"),
+    [
+        ((signal.SIGTERM,), TERMINATED),
+        ((signal.SIGINT, signal.SIGINT), INTERRUPTED),
+        ((signal.SIGINT, signal.SIGTERM), INTERRUPTED),
+    ],
+)
+def test_signals_keep_verdicts_and_leave_no_process_and_no_file(
+    tmp_path: Path, signals: Sequence[signal.Signals], status: int
+) -> None:
+    _stop(tmp_path, signals, status)
+
+
+def test_after_ctrl_c_the_same_command_goes_on(tmp_path: Path) -> None:
+    folder, partial = _stop(tmp_path, (signal.SIGINT,), INTERRUPTED)
+    again = gatecert(folder, "certify", "--jobs", "2", "--out", "out")
+    assert again.returncode == 0, again.stderr
+    assert "going on with an interrupted run" in again.stderr
+    certificate = json.loads((folder / "out" / "certificate.json").read_text())
+    assert not certificate["interrupted"]
+    assert certificate["mutants"]["inconclusive"] == 0
+    assert not partial.exists()
+
+
+def _stop(tmp_path: Path, signals: Sequence[signal.Signals], status: int) -> tuple[Path, Path]:
+    """Send signals to a run that has some verdicts, and see how it ends; the project's folder and
+    the partial certificate."""
     folder = project(tmp_path / "project", "kernels_softmax:softmax")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     mark = f"{os.getpid()}-{time.monotonic_ns()}"
     command = [sys.executable, "-m", "gatecert", "certify", "--jobs", "2", "--out", "out"]
     run = subprocess.Popen(
         command,
         cwd=folder,
-        env={**environment(), MARK: mark},
+        env={**environment(), MARK: mark, "TMPDIR": str(temporary)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -48,26 +77,24 @@ def test_ctrl_c_keeps_verdicts_and_leaves_no_process(tmp_path: Path) -> None:
         pass
     with open_runs(folder / "out") as runs:
         assert [info.state for info in runs.all()] == [RunState.RUNNING]
-    os.kill(run.pid, signal.SIGINT)
+    for number in signals:
+        os.kill(run.pid, number)
+        time.sleep(0.05)
     _, stderr = run.communicate(timeout=LIMIT_S)
     assert "Traceback" not in stderr
-    assert run.returncode == 130
+    assert stderr.count("gatecert: interrupted: ") == 1
+    assert run.returncode == status
     _wait(lambda: not _marked(mark))
+    assert list(temporary.iterdir()) == []
     with open_runs(folder / "out") as runs:
         (info,) = runs.all()
     assert info.state is RunState.UNFINISHED
     assert info.verdicts >= 5
     partial = folder / "out" / f"certificate-{info.id}.json"
-    assert json.loads(partial.read_text())["interrupted"]
+    stopped = json.loads(partial.read_text())
+    assert stopped["interrupted"] and stopped["inconclusive"] == []
     assert not (folder / "out" / "certificate.json").exists()
-
-    again = gatecert(folder, "certify", "--jobs", "2", "--out", "out")
-    assert again.returncode == 0, again.stderr
-    assert "going on with an interrupted run" in again.stderr
-    certificate = json.loads((folder / "out" / "certificate.json").read_text())
-    assert not certificate["interrupted"]
-    assert certificate["mutants"]["inconclusive"] == 0
-    assert not partial.exists()
+    return folder, partial
 
 
 def _count(database: Path) -> int:

@@ -30,7 +30,7 @@ CALLABLES = (
     *("forks_children", "changes_directory", "writes_files", "seeds_from_time"),
 )
 COMMANDS = {
-    "hangs_in_a_script": 'command = ["python", "run_gate.py", "gate_hangs"]\ntimeout_s = 15',
+    "hangs_in_a_script": 'command = ["python", "run_gate.py", "gate_hangs"]\ntimeout_s = 30',
     "prints_nothing": 'command = ["python", "gate_prints_nothing.py"]\nverdict = "json"',
     "litters_in_a_script": 'command = ["python", "run_gate.py", "gate_writes_files"]',
     "forks_in_a_script": 'command = ["python", "run_gate.py", "gate_forks_children"]',
@@ -70,7 +70,10 @@ class Project:
     def run(self, *arguments: str) -> tuple[int, str]:
         """Its exit code and stderr."""
         process = self.command(*arguments)
-        _, stderr = process.communicate(timeout=LIMIT_S)
+        try:
+            _, stderr = process.communicate(timeout=2 * LIMIT_S)
+        finally:
+            process.kill()  # else it holds the store's lock against the next one
         return process.returncode, stderr
 
     def state(self) -> dict[str, tuple[int, int, int, bytes]]:

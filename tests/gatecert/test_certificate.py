@@ -17,7 +17,7 @@ from gatecert.gates.wiring.weaknesses import Weakness
 from gatecert.lanes.records import Finding, FindingKind
 from gatecert.mutants.records import Candidate, CandidateKind
 from gatecert.operators.records import ObservableBy
-from gatecert.reports.tables import gate_table
+from gatecert.reports.tables import class_table, gate_table
 from tests.runs import comparison, mutant, run, subject_run, typical_run, verdict
 
 SHOWS = LANE_SHOWS["interpreter"]
@@ -81,8 +81,8 @@ def test_one_observable_label_is_enough() -> None:
     assert status(said, "viable", ObservableBy.RACE, ObservableBy.BOUNDS) is Status.KILLED
 
 
-def test_guard_findings_under_an_external_gate_are_a_crash_and_not_a_kill() -> None:
-    assert status(verdict(ID, gate="tests", findings=(OUT_OF_BOUNDS,))) is Status.CRASHED
+def test_guard_findings_under_an_external_gate_are_unreported_and_not_a_kill() -> None:
+    assert status(verdict(ID, gate="tests", findings=(OUT_OF_BOUNDS,))) is Status.UNREPORTED
     rejected = verdict(ID, "rejected", gate="tests", findings=(OUT_OF_BOUNDS,))
     assert status(rejected) is Status.KILLED
 
@@ -109,6 +109,26 @@ def test_the_kill_rate_is_killed_of_killed_and_survived() -> None:
     assert (certificate.detection_rate.value, certificate.detection_rate.n) == (5 / 6, 6)
     counts = certificate.mutants
     assert (counts.killed, counts.survived, counts.crashed, counts.timeout) == (3, 1, 1, 1)
+
+
+def test_what_a_guard_alone_saw_credits_no_gate() -> None:
+    names = [f"softmax/k/drop-load-mask/{i}-aaaaaa" for i in range(5)]
+    passed = [verdict(name, gate="tests", findings=(OUT_OF_BOUNDS,)) for name in names[:3]]
+    part = subject_run(
+        mutants=tuple(map(mutant, names)),
+        verdicts=(
+            *passed,
+            verdict(names[3], gate="tests"),
+            verdict(names[4], "crashed", gate="tests"),
+        ),
+    )
+    found = certify(run(part, gate="tests", gates=("tests",)))
+    assert (found.mutants.unreported, found.mutants.crashed) == (3, 1)
+    assert (found.kill_rate.value, found.kill_rate.n) == (0.0, 1)
+    assert (found.detection_rate.value, found.detection_rate.n) == (0.5, 2)
+    assert class_table(found).rows[0][-1] == "0/1 (0.0%), 1 crashed, 3 unreported"
+    alone = msgspec.structs.replace(part, verdicts=tuple(passed))
+    assert certify(run(alone, gate="tests", gates=("tests",))).detection_rate.value is None
 
 
 def test_the_macro_average_weighs_bug_classes_alike() -> None:
@@ -457,8 +477,7 @@ def test_a_fault_that_only_a_guard_saw_says_that_the_gate_passed() -> None:
         mutants=(planted,), verdicts=(verdict(planted.id, gate="tests", findings=(found,)),)
     )
     result = certify(run(part, gate="tests", gates=("tests",))).results[planted.id]["tests"]
-    assert result.status is Status.CRASHED
-    assert result.unreported
+    assert result.status is Status.UNREPORTED
     assert result.detail == (
         "touched memory out of bounds (load, 4 lanes on x_ptr), and the gate passed: a GPU may "
         "crash or not; see the sanitizer gate, docs/gates.md"

@@ -117,3 +117,8 @@ def test_a_wrong_value_is_answered_with_the_nearest_or_all_valid_ones(tmp_path: 
         load_config(write(tmp_path, GOOD.replace('"pytest"', '"pytset"')))
     with pytest.raises(UsageError, match="one of pytest, callable, command, sanitizer"):
         load_config(write(tmp_path, GOOD.replace('"pytest"', '"zzz"')))
+    wrong = '[subject.a]\nentry = "m:f"\n[require.classes]\n"{}" = 1.0'
+    with pytest.raises(UsageError, match="'mask-mising'; did you mean 'mask-missing'"):
+        load_config(write(tmp_path, wrong.format("mask-mising")))
+    with pytest.raises(UsageError, match=r"'nonsense'; there are .*mask-missing"):
+        load_config(write(tmp_path, wrong.format("nonsense")))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextvars
 import sys
 import types
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -100,3 +102,19 @@ def test_every_observer_is_told_innermost_first_at_the_end() -> None:
     with entry_observed(Named("outer")), entry_observed(Named("inner")):
         showing_calls(lambda: None)()
     assert told == ["inner", "outer"]
+
+
+def test_calls_in_a_fresh_context_are_shown_and_those_of_other_threads_where_asked(
+    package: types.ModuleType,
+) -> None:
+    assert show_entry("acme", "softmax")
+    mine, all_of_them = Observer(), Observer()
+    with (
+        entry_observed(mine),
+        entry_observed(all_of_them, all_threads=True),
+        ThreadPoolExecutor(1) as pool,
+    ):
+        contextvars.Context().run(package.softmax, 1)
+        pool.submit(package.softmax, 2).result()
+    assert [given for given, _ in mine.seen[::2]] == [(1,)]
+    assert [given for given, _ in all_of_them.seen[::2]] == [(1,), (2,)]

@@ -43,8 +43,8 @@ def test_the_error_of_equal_outputs_is_called_the_originals_own() -> None:
         ),
         (Result(Status.EQUIVALENT, detail="3 passed"), "run all the same: 3 passed"),
         (
-            Result(Status.CRASHED, detail="touched memory", unreported=True),
-            "oracle: crashed, by what a guard saw: touched memory",
+            Result(Status.UNREPORTED, detail="touched memory"),
+            "oracle: unreported: touched memory",
         ),
         (
             Result(Status.EQUIVALENT, Reason.VALUES, "3 differ", CASE),

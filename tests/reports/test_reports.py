@@ -92,6 +92,15 @@ def test_a_reader_is_told_how_the_numbers_add_up(
 
 
 @pytest.mark.parametrize("render", RENDERERS)
+def test_a_reader_is_told_what_the_columns_on_controls_mean(
+    render: Callable[[Certificate], str], certificate: Certificate
+) -> None:
+    text = render(certificate)
+    assert "distinct = controls with other bits than the original's" in text
+    assert "upper bound = the share of kernels whose controls it may reject, at 95%" in text
+
+
+@pytest.mark.parametrize("render", RENDERERS)
 def test_mutants_by_name_have_no_figures_of_what_was_not_run(
     render: Callable[[Certificate], str],
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
+from gatecert.encoding import decode
 from gatecert.gates.evidence import Evidence
 from gatecert.gates.reads import GateReads, unhashed
 from gatecert.gates.records import Verdict
@@ -25,8 +26,9 @@ class ProcessReport(msgspec.Struct, frozen=True):
     `blind` says why the overlay is not in it. `proven` are the overlaid files that it imported
     with their new text, `stale` those that it imported otherwise. `launches` are distinct, with
     how often each was made; where kernels are compiled only their names are known (`kernels`).
-    `modules` are the files of the modules of either. On the original `files` were imported or
-    opened and are no library's, and the user's code asked for `variables`.
+    `modules` are the files of the modules of either. `files` were imported or opened and are no
+    library's; the user's code asked for `variables`, read the names in `folders`, and looked for
+    the paths `sought`.
     `uncaught` is the exception that ended it; `no_verdict` says that this is no opinion on the
     candidate but a failure to run at all.
     """
@@ -48,6 +50,8 @@ class ProcessReport(msgspec.Struct, frozen=True):
     evidence: Evidence | None = None
     files: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    sought: tuple[str, ...] = ()
 
 
 class Elsewhere(msgspec.Struct, frozen=True):
@@ -108,6 +112,8 @@ class Elsewhere(msgspec.Struct, frozen=True):
         return unhashed(
             {file for one in self.reports for file in one.files},
             {name for one in self.reports for name in one.variables},
+            {folder for one in self.reports for folder in one.folders},
+            {path for one in self.reports for path in one.sought},
         )
 
     @property
@@ -145,7 +151,7 @@ def read_reports(folder: Path, files: Iterable[str]) -> Elsewhere:
     reports = []
     for path in sorted(folder.glob("*.json")):
         try:
-            reports.append(msgspec.json.decode(path.read_bytes(), type=ProcessReport))
+            reports.append(decode(path.read_bytes(), ProcessReport))
         except (OSError, msgspec.DecodeError):
             continue  # it was killed while it wrote
     proven = {path for one in reports for path in one.proven}

@@ -26,7 +26,7 @@ from gatecert.gates.failing import is_no_verdict
 from gatecert.mutants.overlay import install_overlay, overlay_proof
 from gatecert.sandbox.imports import is_users
 from gatecert.sandbox.placing import Placing, use_copies
-from gatecert.sandbox.reads import Reads, watch_reads
+from gatecert.sandbox.reads import watch_reads
 
 
 def start(path: str) -> None:
@@ -57,7 +57,7 @@ class Report:
         self._failure = ""
         self._calls_before = 0
         self._seconds_before = 0.0
-        self._reads = watch_reads(is_users) if asked["watch"] else Reads()
+        self._reads = watch_reads(is_users)
         self._name_file()
 
     def write_at_the_end(self) -> None:
@@ -107,7 +107,8 @@ class Report:
         """Write all that is known so far."""
         body = self._body()
         msgspec = sys.modules.get("msgspec")
-        encoded = json.dumps(body).encode() if msgspec is None else msgspec.json.encode(body)
+        # Infinite tolerances stay what they are: msgspec's own JSON has none.
+        encoded = json.dumps(body if msgspec is None else msgspec.to_builtins(body)).encode()
         partial = f"{self._path}.partial"
         with contextlib.suppress(OSError):
             Path(partial).write_bytes(encoded)
@@ -180,6 +181,7 @@ class Report:
         launched = [*(launch.kernel for launch, _ in self._launches.values()), *self._kernels]
         failures = self._log.failures() if self._log is not None else ()
         seconds = self._stopwatch.seconds - self._seconds_before if self._stopwatch else 0.0
+        read = self._reads.users_files()
         return {
             "pid": os.getpid(),
             "python": sys.executable,
@@ -195,8 +197,10 @@ class Report:
             "uncaught": "" if error is None else described(error),
             "no_verdict": is_no_verdict(error),
             "evidence": self._evidence(),
-            "files": self._reads.users_files() if self._asked["watch"] else (),
+            "files": read,
             "variables": self._reads.asked(),
+            "folders": self._reads.users_folders(),
+            "sought": self._reads.users_sought(read),
         }
 
 

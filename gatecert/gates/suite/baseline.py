@@ -11,6 +11,8 @@ Imports pytest, which gatecert itself does not need: import this module late.
 
 from __future__ import annotations
 
+import functools
+import operator
 import re
 import sys
 from collections import Counter
@@ -21,6 +23,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from gatecert.encoding import decode, encode
 from gatecert.errors import EnvironmentFailure, GatecertError, NothingScored, UsageError
 from gatecert.gates.reads import GateReads
 from gatecert.gates.suite.device import ADVICE, fails_without_gpu, waits_for_gpu
@@ -40,7 +43,7 @@ from gatecert.gates.suite.warm import (
 from gatecert.sandbox.child import ChildEnd, run_in_child
 from gatecert.sandbox.imports import is_users
 from gatecert.sandbox.private_tree import users_path
-from gatecert.sandbox.reads import Reads, watch_reads
+from gatecert.sandbox.reads import watch_reads
 from gatecert.subjects import Subject
 
 _BASELINE_S = 900.0
@@ -62,8 +65,8 @@ class Suite:
 class Ran(msgspec.Struct, frozen=True):
     """One run, with the files of the modules of launched kernels, and what it printed last.
 
-    The libraries that it imported, what is under test, whether any of the former might import
-    the latter, and what it read, are learned from the first run only.
+    The libraries that it imported, what is under test, and whether any of the former might import
+    the latter, are learned from the first run only.
     """
 
     session: Session
@@ -87,9 +90,7 @@ def measure_baseline(suite: Suite, subject: Subject, runs: int) -> PytestBaselin
     tests = known_tests(Seen([first.session]))
     if not any(PASSING.intersection(test.endings) for test in tests):
         _refuse(suite, tests, first.log)
-    found = PytestBaseline(
-        (), first.files, first.libraries, first.under_test, first.suspect, reads=first.reads
-    )
+    found = PytestBaseline((), first.files, first.libraries, first.under_test, first.suspect)
     warm_up_for(found)
     order = Choice(in_order(tests), others=True)
     seeds = [seed_of_run(number, runs) for number in range(1, runs)]
@@ -102,7 +103,10 @@ def measure_baseline(suite: Suite, subject: Subject, runs: int) -> PytestBaselin
     reliable = {test.nodeid for test in tests if not test.reason}
     parts = [order, *(part for part, _ in seen.parts)]
     proven = tuple(part.key for part in parts if reliable.issuperset(part.nodeids))
-    return msgspec.structs.replace(found, tests=tuple(tests), files=files, proven=proven)
+    reads = functools.reduce(operator.or_, (one.reads for one in ran))
+    return msgspec.structs.replace(
+        found, tests=tuple(tests), files=files, reads=reads, proven=proven
+    )
 
 
 def _run_idle(suite: Suite, subject: Subject, seen: Seen) -> Iterator[Ran]:
@@ -158,7 +162,7 @@ def _run(
 
     def work() -> bytes:
         before = set(sys.modules)
-        reads = watch_reads(is_users) if learn else Reads()
+        reads = watch_reads(is_users)
         session = run_session(
             suite.args,
             suite.rootdir,
@@ -168,7 +172,7 @@ def _run(
             entry=subject.entry,
             seed=seed,
         )
-        ran = Ran(session, _files_of(session.tests))
+        ran = Ran(session, _files_of(session.tests), reads=reads.names(modules=learn))
         if learn:
             under_test = packages_under_test(subject.entry_module)
             loaded = library_modules((n for n in sys.modules if n not in before), under_test)
@@ -177,9 +181,8 @@ def _run(
                 libraries=tuple(loaded),
                 under_test=tuple(sorted(under_test)),
                 suspect=any_mentions(loaded, under_test),
-                reads=reads.names(),
             )
-        return msgspec.json.encode(ran)
+        return encode(ran)
 
     result = run_in_child(work, timeout_s=_BASELINE_S)
     if result.end is not ChildEnd.ANSWERED:
@@ -188,7 +191,7 @@ def _run(
             how = "the tests ended their process"
             how += f" by signal {result.signal}" if result.signal else ""
         raise _failed(suite, how, result.log)
-    ran = msgspec.json.decode(result.answer, type=Ran)
+    ran: Ran = decode(result.answer, Ran)
     _check_session(suite, ran.session, result.log)
     return msgspec.structs.replace(ran, log=result.log)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gatecert.gates.suite.selection import Choice
+from gatecert.sandbox.private_tree import users_path
 
 
 class Chooser:
@@ -63,9 +64,10 @@ class Chooser:
         if self._choice is None:
             return
         rank = {nodeid: number for number, nodeid in enumerate(self._choice.nodeids)}
-        chosen = [item for item in items if item.nodeid in rank]
-        chosen.sort(key=lambda item: rank[item.nodeid])
-        rest = [item for item in items if item.nodeid not in rank]
+        names = {item: users_path(item.nodeid) for item in items}
+        chosen = [item for item in items if names[item] in rank]
+        chosen.sort(key=lambda item: rank[names[item]])
+        rest = [item for item in items if names[item] not in rank]
         if rest and not self._choice.others:
             config.hook.pytest_deselected(items=rest)
             rest = []

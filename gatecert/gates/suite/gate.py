@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from gatecert.errors import EnvironmentFailure, UsageError
 from gatecert.gates.base import Gate
 from gatecert.gates.records import GateOutcome, Verdict
@@ -21,7 +23,9 @@ from gatecert.gates.suite.selection import (
     Choice,
     all_reliable,
     chosen_for,
+    owned_tests,
     under_known_names,
+    why_unknown,
     why_unreached,
 )
 from gatecert.mutants.records import Candidate, CandidateKind
@@ -38,7 +42,8 @@ _FLAGS = frozenset("qvxsl")
 @dataclass(frozen=True, slots=True)
 class PytestGate:
     """`pytest *args`, run in `rootdir`; on the original `runs` times, unless the baseline is
-    `known` already. `modules` maps modules with mutants to their files.
+    `known` already. `modules` maps modules with mutants to their files; `kernels` are the
+    subject's, as far as the run knows them.
 
     Raises:
         UsageError: there is no such folder, or no such file as the arguments name.
@@ -50,6 +55,7 @@ class PytestGate:
     runs: int = 3
     known: PytestBaseline | None = None
     modules: Mapping[str, str] = field(default_factory=dict)
+    kernels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.rootdir.is_dir():
@@ -83,7 +89,7 @@ class PytestGate:
         suite = Suite(self.name, self.args, self.rootdir)
         baseline = self.known or measure_baseline(suite, subject, self.runs)
         baseline = under_known_names(baseline, self.modules)
-        return PreparedPytest(suite, subject, baseline)
+        return PreparedPytest(suite, subject, baseline, self.kernels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +99,7 @@ class PreparedPytest:
     suite: Suite
     subject: Subject
     baseline: PytestBaseline
+    kernels: tuple[str, ...] = ()
     _settled: dict[str, Choice] = field(default_factory=dict)
     """By the key of the tests that a candidate asks for, those that judge it."""
 
@@ -120,17 +127,26 @@ class PreparedPytest:
             choice=self._settled.get(wanted.key, wanted),
             watched=candidate.kind in _WATCHED,
             entry=self.subject.entry,
+            tests=owned_tests(self.kernels, self.baseline),
             # An adversary may look for what was freed.
             repeatable=candidate.kind is not CandidateKind.ADVERSARY,
         )
         return verdict_of(session, candidate.id, self.suite.gate)
 
     def without_running(self, candidate: Candidate) -> Verdict | None:
-        """The acceptance of a candidate whose kernels no test launches."""
+        """The acceptance of a candidate whose kernels no test launches; of a mutant that may be
+        tested out of sight nothing is known."""
         why = why_unreached(candidate, self.baseline)
         if not why:
             return None
-        return Verdict(candidate.id, self.suite.gate, GateOutcome.ACCEPTED, detail=why)
+        verdict = Verdict(candidate.id, self.suite.gate, GateOutcome.ACCEPTED, detail=why)
+        if candidate.kind is not CandidateKind.MUTANT:
+            return verdict
+        doubt = why_unknown(candidate, self.baseline)
+        if not doubt:
+            return verdict
+        detail = f"{why} in sight; {doubt}"
+        return msgspec.structs.replace(verdict, outcome=GateOutcome.ERROR, detail=detail)
 
 
 def check_pytest(gate: str) -> None:
@@ -139,12 +155,17 @@ def check_pytest(gate: str) -> None:
         raise EnvironmentFailure(f"gate {gate!r} needs pytest: pip install pytest")
 
 
-def with_baseline(gate: Gate, known: PytestBaseline | None, modules: Mapping[str, str]) -> Gate:
-    """The gate with what the run knows: its baseline, if it was measured, and the names by which
-    mutants call their kernels."""
+def with_baseline(
+    gate: Gate,
+    known: PytestBaseline | None,
+    modules: Mapping[str, str],
+    kernels: tuple[str, ...] = (),
+) -> Gate:
+    """The gate with what the run knows: its baseline, if it was measured, the names by which
+    mutants call their kernels, and the kernels of the subject."""
     if not isinstance(gate, PytestGate):
         return gate
-    return replace(gate, known=known, modules=modules)
+    return replace(gate, known=known, modules=modules, kernels=kernels)
 
 
 def _paths_in(args: Sequence[str]) -> Iterator[str]:

@@ -58,6 +58,8 @@ def known_tests(seen: Seen) -> list[KnownTest]:
             compares=nodeid not in silent,
             reason=_why_set_aside(endings),
             leans=nodeid in leaning,
+            starts=any(test.starts for test in ran),
+            sources=tuple(sorted({source for test in ran for source in test.sources})),
         )
 
     return [known(nodeid) for nodeid in dict.fromkeys(_ids(seen.whole))]

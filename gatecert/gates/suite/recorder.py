@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from gatecert.gates.suite.launches import LaunchBook, Share
 from gatecert.gates.suite.records import Ending, RanTest
 from gatecert.gates.watching.watch import Watch
 from gatecert.lanes import interpreter
+from gatecert.sandbox.private_tree import users_path
 
 _DETAIL_CHARACTERS = 300
 _WORST_FIRST = (
@@ -83,9 +84,10 @@ class Recorder:
             for nodeid, ending in self._endings.items()
         )
 
-    def tally(self) -> TestTally:
-        """The tests by what became of them; of one that was retried, its last run counts."""
-        counts = Counter(self._endings.values())
+    def tally(self, counting: Callable[[str], bool] = lambda _: True) -> TestTally:
+        """The tests that count by what became of them; of one that was retried, its last run
+        counts."""
+        counts = Counter(end for nodeid, end in self._endings.items() if counting(nodeid))
         return TestTally(
             passed=counts[Ending.PASSED],
             failed=counts[Ending.FAILED],
@@ -93,7 +95,7 @@ class Recorder:
             skipped=counts[Ending.SKIPPED],
             xfailed=counts[Ending.XFAILED],
             xpassed=counts[Ending.XPASSED],
-            reruns=sum(calls - 1 for calls in self._calls.values()),
+            reruns=sum(n - 1 for nodeid, n in self._calls.items() if counting(nodeid)),
             deselected=self._deselected,
         )
 
@@ -114,18 +116,18 @@ class Recorder:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A file that does not import is an error; one that skips itself is a skipped test."""
         if report.failed:
-            failure = Failure(report.nodeid, "collection", _last_line(report))
+            failure = Failure(_id(report), "collection", _last_line(report))
             self.errors.append(failure)
             self.broken.append(failure)
         elif report.skipped:
-            self._ended(report.nodeid, Ending.SKIPPED, "collection", _last_line(report))
-        self._blame_lane(report.nodeid, "collection", self.broken)
+            self._ended(_id(report), Ending.SKIPPED, "collection", _last_line(report))
+        self._blame_lane(_id(report), "collection", self.broken)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Launches inside are the test's."""
         self._item = item
-        with self._launches.test(item.nodeid, _fixtures_of(item)):
+        with self._launches.test(_id(item), _fixtures_of(item)):
             return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -140,39 +142,40 @@ class Recorder:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Tell the watch which test is running; count how often it does."""
-        self._calls[item.nodeid] += 1
+        self._calls[_id(item)] += 1
         if self._watch is None:
             return (yield)
         function = item.function if isinstance(item, pytest.Function) else None
-        self._watch.begin_test(item.nodeid, function)
+        self._watch.begin_test(_id(item), function)
         passed = False
         try:
             result = yield
             passed = True
             return result
         finally:
-            self._watch.end_test(item.nodeid, passed)
+            self._watch.end_test(_id(item), passed)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
         """Note on the report whether the lane failed; a plugin may log it much later."""
         report = yield
         raised = call.excinfo.value if call.excinfo is not None else None
-        report.lane_failed = self._blame_lane(report.nodeid, report.when)
+        report.lane_failed = self._blame_lane(_id(report), report.when)
         report.no_verdict = is_no_verdict(raised)
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Sort the final report of one phase; `rerun` and the like are not final."""
+        """Sort the final report of one phase; `rerun` and the like are not final, nor is that of a
+        part of a test, unless it failed."""
         phase = report.when
-        if getattr(report, "lane_failed", False):
+        if getattr(report, "lane_failed", False) or (_is_of_subtest(report) and not report.failed):
             return
         if report.skipped:
             ending = Ending.XFAILED if hasattr(report, "wasxfail") else Ending.SKIPPED
-            self._ended(report.nodeid, ending, phase, _last_line(report))
+            self._ended(_id(report), ending, phase, _last_line(report))
         elif report.passed and phase == "call":
             ending = Ending.XPASSED if hasattr(report, "wasxfail") else Ending.PASSED
-            self._ended(report.nodeid, ending, phase)
+            self._ended(_id(report), ending, phase)
         elif report.failed:
             self._failed(report, phase)
 
@@ -191,7 +194,15 @@ class Recorder:
     def _test(self, nodeid: str, ending: Ending, share: Share) -> RanTest:
         said = self._said.get(nodeid, Failure(nodeid, "", ""))
         return RanTest(
-            nodeid, ending, said.phase, said.message, share.kernels, share.programs, share.launches
+            nodeid,
+            ending,
+            said.phase,
+            said.message,
+            share.kernels,
+            share.programs,
+            share.launches,
+            share.starts,
+            share.sources,
         )
 
     def _ended(self, nodeid: str, ending: Ending, phase: str, message: str = "") -> None:
@@ -215,15 +226,27 @@ class Recorder:
         return bool(failures)
 
     def _failed(self, report: pytest.TestReport, phase: str) -> None:
-        failure = Failure(report.nodeid, phase, _last_line(report))
+        failure = Failure(_id(report), phase, _last_line(report))
+        if self._watch is not None:
+            self._watch.failed(_id(report))
         if phase != "call" or getattr(report, "no_verdict", False):
             self.errors.append(failure)
-            self._ended(report.nodeid, Ending.ERROR, phase, failure.message)
+            self._ended(_id(report), Ending.ERROR, phase, failure.message)
             return
         self.failures.append(failure)
-        self._ended(report.nodeid, Ending.FAILED, phase, failure.message)
+        self._ended(_id(report), Ending.FAILED, phase, failure.message)
         if self._stop_at_first and self._session is not None:
             self._session.shouldfail = "the gate has said no"
+
+
+def _id(of: pytest.Item | pytest.CollectReport | pytest.TestReport) -> str:
+    """The node id, the same in every copy of the project: a parameter may hold a path."""
+    return users_path(of.nodeid)
+
+
+def _is_of_subtest(report: pytest.TestReport) -> bool:
+    """By the name of its class, which pytest and pytest-subtests spell in two ways."""
+    return type(report).__name__.lower() == "subtestreport"
 
 
 def _fixtures_of(item: pytest.Item) -> tuple[str, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+import os
+from collections.abc import Set
 
 import msgspec
 
@@ -47,6 +49,10 @@ class RanTest(msgspec.Struct, frozen=True):
     kernels: tuple[str, ...] = ()
     programs: int = 0
     launches: int = 0
+    starts: bool = False
+    """It started another process, where nothing is seen; learned where it is watched."""
+    sources: tuple[str, ...] = ()
+    """Files whose source text it read itself; learned where it is watched."""
 
 
 class KnownTest(msgspec.Struct, frozen=True):
@@ -54,7 +60,8 @@ class KnownTest(msgspec.Struct, frozen=True):
 
     `reason` says why it is set aside, and is empty for a test that can be relied on. `compares`
     is False where it passed without comparing anything. `leans` says that it launches nothing
-    and depends on what other tests of its file launched.
+    and depends on what other tests of its file launched; `starts` and `sources` say that it does
+    something out of sight: see `RanTest`.
     """
 
     nodeid: str
@@ -67,11 +74,18 @@ class KnownTest(msgspec.Struct, frozen=True):
     compares: bool = True
     reason: str = ""
     leans: bool = False
+    starts: bool = False
+    sources: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:
         """The file that holds it, from pytest's root folder."""
         return self.nodeid.partition("::")[0]
+
+    @property
+    def is_out_of_sight(self) -> bool:
+        """Does it start processes, and launch nothing in its own?"""
+        return self.starts and not self.kernels and not self.leans
 
 
 class PytestBaseline(msgspec.Struct, frozen=True):
@@ -89,8 +103,16 @@ class PytestBaseline(msgspec.Struct, frozen=True):
     under_test: tuple[str, ...] = ()
     suspect: bool = False
     reads: GateReads = GateReads()
-    """What its first run read, the names alone."""
+    """What any of its runs read, the names alone."""
     proven: tuple[str, ...] = ()
+
+    def runs_a_copy(self, test: KnownTest, paths: Set[str]) -> bool:
+        """Does a test read the source text of one of the files, and launch kernels of another?"""
+        real = {os.path.realpath(path) for path in paths}
+        if real.isdisjoint(test.sources):
+            return False
+        homes = (self.files.get(kernel.partition(":")[0], "") for kernel in test.kernels)
+        return any(os.path.realpath(home) not in real for home in homes)
 
     def notes(self) -> tuple[str, ...]:
         """A sentence for every test that is set aside."""

@@ -24,6 +24,10 @@ import msgspec
 
 from gatecert.gates.suite.records import PASSING, KnownTest, PytestBaseline
 from gatecert.mutants.records import Candidate, CandidateKind
+from gatecert.sandbox.private_tree import users_path
+from gatecert.wording import listed
+
+_MOST_NAMES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,37 @@ def why_unreached(candidate: Candidate, baseline: PytestBaseline) -> str:
     if not _reaching(_reliable(baseline.tests), candidate.kernels):
         return f"only tests that are set aside launch {', '.join(candidate.kernels)}"
     return ""
+
+
+def why_unknown(candidate: Candidate, baseline: PytestBaseline) -> str:
+    """Why tests that launch none of the candidate's kernels in sight may still test them, else
+    "": they start processes, or read the source and launch kernels that no mutant is in."""
+    reliable = _reliable(baseline.tests)
+    paths = set(map(users_path, candidate.files))
+    readers = [test for test in reliable if baseline.runs_a_copy(test, paths)]
+    if readers:
+        return (
+            f"{_named(readers)} {_verb(readers, 'read')} its source text and "
+            f"{_verb(readers, 'launch')} kernels that are not in that file, so that "
+            "they may test a copy without the mutant"
+        )
+    starters = [test for test in reliable if test.is_out_of_sight]
+    if starters:
+        return (
+            f"{_named(starters)} {_verb(starters, 'start')} processes, whose launches are not seen"
+        )
+    return ""
+
+
+def owned_tests(kernels: Collection[str], baseline: PytestBaseline) -> frozenset[str] | None:
+    """Tests that launch one of a subject's kernels, or may depend on a launch of one; None, which
+    is all of them, where no kernel is known or no test launches any."""
+    if not kernels or not launches_any(baseline):
+        return None
+    found = [test for test in baseline.tests if not set(kernels).isdisjoint(test.kernels)]
+    files = {test.file for test in found}
+    found += [test for test in baseline.tests if test.leans and test.file in files]
+    return frozenset(test.nodeid for test in found)
 
 
 def launches_any(baseline: PytestBaseline) -> bool:
@@ -129,6 +164,16 @@ def under_known_names(baseline: PytestBaseline, modules: Mapping[str, str]) -> P
         for test in baseline.tests
     )
     return msgspec.structs.replace(baseline, tests=tuple(tests))
+
+
+def _named(tests: Sequence[KnownTest]) -> str:
+    return listed([test.nodeid for test in tests], _MOST_NAMES)
+
+
+def _verb(tests: Sequence[KnownTest], verb: str) -> str:
+    if len(tests) > 1:
+        return verb
+    return f"{verb}es" if verb.endswith("ch") else f"{verb}s"
 
 
 def _reliable(tests: Iterable[KnownTest]) -> list[KnownTest]:

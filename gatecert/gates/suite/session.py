@@ -9,8 +9,9 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,6 +19,7 @@ import pytest
 from gatecert.gates.evidence import Evidence, TestTally
 from gatecert.gates.records import GateOutcome, Reason, Verdict
 from gatecert.gates.suite.chooser import Chooser
+from gatecert.gates.suite.deeds import deeds_noted
 from gatecert.gates.suite.launches import LaunchBook
 from gatecert.gates.suite.recorder import Failure, Recorder
 from gatecert.gates.suite.records import RanTest
@@ -83,27 +85,31 @@ def run_session(
     choice: Choice | None = None,
     watched: bool = False,
     entry: str = "",
+    tests: Collection[str] | None = None,
     repeatable: bool = True,
     seed: int = JUDGING_SEED,
 ) -> Session:
     """Run pytest in `rootdir`; changes this process for good, so call it in a child.
 
     All tests run in pytest's order, or those of `choice` in its own. `watched` collects evidence
-    of what the tests do with the subject's `entry`; it costs time. `repeatable` memory that nobody
+    of what the subject's `tests` do, and those that call its `entry` (None: all do); it costs
+    time. `repeatable` memory that nobody
     initialised holds the same values in every run. Generators that all share start from `seed`.
     """
     sys.dont_write_bytecode = True
     os.chdir(rootdir)
+    happened: list[Any] = []
     with (
         tempfile.TemporaryDirectory() as scratch,
         interpreter.guarded(GuardPolicy.LENIENT) as log,
-        interpreter.recording() as launches,
-        watch(entry=entry) if watched else contextlib.nullcontext() as seen,
+        interpreter.recording(happened),
+        deeds_noted(happened.append) if watched else contextlib.nullcontext(),
+        watch(entry=entry, tests=tests) if watched else contextlib.nullcontext() as seen,
         interpreter.repeatable_memory() if repeatable else contextlib.nullcontext(),
     ):
         recorder = Recorder(
             log,
-            LaunchBook(launches),
+            LaunchBook(happened),
             stop_at_first=stop_at_first,
             watch=seen,
         )
@@ -115,7 +121,9 @@ def run_session(
         exit_code = int(pytest.main([*args, *_OUR_ARGS], plugins=plugins))
     recorder.end()
     tally = recorder.tally()
-    evidence = None if seen is None else msgspec.structs.replace(seen.evidence(), tally=tally)
+    evidence = None
+    if seen is not None:
+        evidence = msgspec.structs.replace(seen.evidence(), tally=recorder.tally(seen.counts))
     return Session(
         exit_code=exit_code,
         collected=recorder.collected,

@@ -10,7 +10,6 @@ import io
 import logging
 import math
 import re
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,6 +68,10 @@ class Notes(Protocol):
         """Text was made of a tensor or of a number."""
         ...
 
+    def assertion_failed(self) -> None:
+        """An `assert` of the gate failed."""
+        ...
+
     def text_captured(self) -> None:
         """The gate reads printed text."""
         ...
@@ -109,7 +112,6 @@ def replaced(notes: Notes) -> contextlib.ExitStack:
     put(logging.Logger, "callHandlers", partial(_logging, notes))
     put(builtins, "print", partial(_printing, notes))
     put(builtins, "zip", partial(_zipping, notes))
-    put(subprocess.Popen, "__init__", partial(_starting, notes))
     put(contextlib.redirect_stdout, "__enter__", partial(_capturing, notes))
     if (capture := sys.modules.get("_pytest.capture")) is not None:
         put(capture.CaptureFixture, "readouterr", partial(_capturing, notes))
@@ -119,6 +121,7 @@ def replaced(notes: Notes) -> contextlib.ExitStack:
     if (rewrite := sys.modules.get("_pytest.assertion.rewrite")) is not None:
         hook = rewrite.AssertionRewritingHook
         put(hook, "exec_module", partial(_importing, notes))
+        put(rewrite, "_format_explanation", partial(_failing, notes))
     return stack
 
 
@@ -200,17 +203,16 @@ def _capturing(notes: Notes, before: Callable[..., Any]) -> Callable[..., Any]:
     return capture
 
 
-def _starting(notes: Notes, before: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(before)
-    def start(self: Any, *args: Any, **kwargs: Any) -> Any:
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None and frame.f_globals.get("__name__") == "subprocess":
-            frame = frame.f_back
-        if notes.listening and kwargs.get("stdout") is not None and _by_gate(frame):
-            notes.text_captured()
-        return before(self, *args, **kwargs)
+def _failing(notes: Notes, before: Callable[..., Any]) -> Callable[..., Any]:
+    """Of a function by which a rewritten `assert` words its failure."""
 
-    return start
+    @functools.wraps(before)
+    def explain(*args: Any, **kwargs: Any) -> Any:
+        if notes.listening:
+            notes.assertion_failed()
+        return before(*args, **kwargs)
+
+    return explain
 
 
 def _importing(notes: Notes, before: Callable[..., Any]) -> Callable[..., Any]:
@@ -235,7 +237,7 @@ def _zipping(notes: Notes, before: Any) -> Any:
         def __new__(cls, *lists: Any, **how: Any) -> Any:
             if notes.listening and len(lists) > 1 and not how.get("strict"):
                 frame = sys._getframe(1)
-                with contextlib.suppress(Exception):
+                with contextlib.suppress(Exception), notes.comparing():
                     lengths = _unequal_lengths(lists)
                     if lengths and _by_gate(frame):
                         name = frame.f_code.co_filename.rpartition("/")[2]
@@ -258,12 +260,34 @@ def _unequal_lengths(lists: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def _are_parts(holders: Sequence[Any]) -> bool:
-    """Are the shorter lists runs of the longest one's items?"""
-    if not all(isinstance(part, list | tuple) for part in holders):
+    """Are the shorter lists runs of the longest one's items, or of equal numbers, some of them
+    from a later place on?"""
+    if not all(isinstance(part, list | tuple | torch.Tensor | np.ndarray) for part in holders):
         return False
-    *shorter, longest = sorted(([id(item) for item in part] for part in holders), key=len)
-    places = range(len(longest))
-    return all(part and any(longest[n : n + len(part)] == part for n in places) for part in shorter)
+    *shorter, longest = sorted(map(_identities, holders), key=len)
+    if all(_is_run(part, longest) for part in shorter):
+        return True
+    if not all(isinstance(part, list) and type(part[0]) is float for part in holders):
+        return False
+    *shorter, longest = sorted(holders, key=len)
+    later = [longest[: len(part)] != part for part in shorter]
+    return any(later) and all(_is_run(part, longest) for part in shorter)
+
+
+def _identities(part: Any) -> Sequence[int]:
+    """A number for every item: where it lies, of a tensor's or an array's."""
+    if isinstance(part, torch.Tensor):
+        start, step = part.data_ptr(), part.stride(0) * part.element_size()
+    elif isinstance(part, np.ndarray):
+        start, step = part.ctypes.data, part.strides[0]
+    else:
+        return [id(item) for item in part]
+    return [start + number * step for number in range(len(part))]
+
+
+def _is_run(part: Sequence[Any], longest: Sequence[Any]) -> bool:
+    starts = range(len(longest) - len(part) + 1) if part else ()
+    return any(longest[n] == part[0] and longest[n : n + len(part)] == part for n in starts)
 
 
 def _holds_values(part: Any) -> bool:

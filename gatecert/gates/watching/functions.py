@@ -21,5 +21,7 @@ WHOLE = frozenset({
     "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "pairwise_distance", "corrcoef",
 })  # fmt: skip
 """Operations that make one number of many, to which every element adds a little."""
+BOUNDS = frozenset(("lt", "le", "gt", "ge", "eq", "ne", "isclose"))
+"""Operations that answer for every element: a sum of the answers counts elements."""
 VALUES = "values"
 """Stands among the operations of a comparison by hand where all values left torch."""

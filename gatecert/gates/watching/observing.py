@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import enum
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from types import ModuleType
 from typing import Any, Protocol
 
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gatecert.gates.evidence import LaunchInputs
+from gatecert.gates.watching.sights import Sizes
 from gatecert.gates.watching.tensor_reads import dtype_name
 from gatecert.lanes.records import Launch, LaunchTrace
+
+_DEEPEST = 4
+"""How far lists, dicts and objects are looked into."""
 
 
 class Takes(Protocol):
@@ -22,12 +29,16 @@ class Takes(Protocol):
         """Nothing is noted inside."""
         ...
 
-    def launched(self, inputs: LaunchInputs) -> None:
-        """A kernel ran."""
+    def launched(self, inputs: LaunchInputs, sizes: Sizes) -> None:
+        """A kernel ran; `sizes` are its integers."""
         ...
 
     def called(self, inputs: LaunchInputs) -> None:
         """The entry is called."""
+        ...
+
+    def gave_back(self, tensors: Iterable[torch.Tensor]) -> None:
+        """The call gave these back."""
         ...
 
     def returned(self, error: BaseException | None, in_place: bool) -> None:
@@ -75,7 +86,7 @@ class LaunchInputsObserver:
                 longest_loop=trace.longest_loop,
             )
         if not self._kernels or launch.kernel in self._kernels:
-            self._takes.launched(inputs)
+            self._takes.launched(inputs, _sizes(launch, tensors.values()))
 
     def _made_by_a_kernel(self, tensor: torch.Tensor) -> bool:
         base = tensor._base
@@ -119,6 +130,7 @@ class CallObserver:
             with self._takes.quietly(), contextlib.suppress(Exception):
                 found = [tensor for _, tensor in _tensors({"": result})]
                 in_place = not found or any(_storage(t) in self._storages for t in found)
+                self._takes.gave_back(found)
         self._takes.returned(error, in_place)
 
 
@@ -132,18 +144,38 @@ def is_negative(tensor: torch.Tensor) -> bool | None:
         return None
 
 
-def _tensors(values: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
+def _tensors(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, torch.Tensor]]:
+    """Tensors by name, those held by lists, dicts and objects included."""
     for name, value in values.items():
         if isinstance(value, torch.Tensor):
             yield name, value
-        elif isinstance(value, tuple | list):
-            yield from _tensors({f"{name}[{i}]": part for i, part in enumerate(value)})
+        elif depth < _DEEPEST:
+            yield from _tensors(dict(_parts(name, value)), depth + 1)
+
+
+def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, tuple | list):
+        yield from ((f"{name}[{i}]", part) for i, part in enumerate(value))
+    elif isinstance(value, Mapping):
+        yield from ((f"{name}[{key!r}]", part) for key, part in value.items())
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for one in dataclasses.fields(value):
+            yield f"{name}.{one.name}", getattr(value, one.name, None)
+    elif not callable(value) and not isinstance(value, ModuleType | enum.Enum):
+        attributes = getattr(value, "__dict__", {})
+        yield from ((f"{name}.{key}", part) for key, part in attributes.items())
 
 
 def _shapes(
     tensors: Iterable[tuple[str, torch.Tensor]],
 ) -> tuple[tuple[str, tuple[int, ...]], ...]:
     return tuple((name, tuple(tensor.shape)) for name, tensor in tensors)
+
+
+def _sizes(launch: Launch, tensors: Iterable[torch.Tensor]) -> Sizes:
+    """Integers that are no strides: how much of the tensors a launch is to work on, perhaps."""
+    strides = {step for tensor in tensors for step in tensor.stride()}
+    return tuple((name, value) for name, value in launch.integers if value not in strides)
 
 
 def _any(found: Iterable[bool | None]) -> bool | None:

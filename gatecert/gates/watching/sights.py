@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
@@ -16,18 +17,24 @@ from gatecert.gates.evidence import (
     UnequalZip,
     WatchedTest,
 )
+from gatecert.gates.watching.origins import Between
 
 _MOST = 300
 """Distinct things kept of one sort; of those that follow, shapes are not told apart."""
 _CHARACTERS = 200
 _NUMBER = re.compile(r"[-+]?(\d[\d.]*(e[-+]?\d+)?|\bnan\b|\binf\b)", re.IGNORECASE)
 
+Sizes: TypeAlias = tuple[tuple[str, int], ...]
+"""Integers that a launch was given, by name."""
+_Extent: TypeAlias = tuple[int | None, Sizes]
+_Alike: TypeAlias = tuple[str, object, object]
 Counted = TypeVar("Counted", Compared, LaunchInputs, UnequalZip)
 
 
 @dataclass(slots=True)
 class TestCount:
-    """A test while it runs; see `WatchedTest`. `reads` counts numbers read out of tensors."""
+    """A test while it runs; see `WatchedTest`. `reads` counts numbers read out of tensors, `noes`
+    are comparisons that said no and may yet be settled: their sides, and whether they raised."""
 
     name: str
     passed: bool | None = None
@@ -38,10 +45,34 @@ class TestCount:
     compared: int = 0
     said_no: int = 0
     objected: int = 0
+    settled: int = 0
+    settled_objected: int = 0
+    ends_on_yes: bool = False
+    asserts_failed: int = 0
     warned: int = 0
     reads: int = 0
     generated: bool = False
     idle_loop: bool = False
+    sights: Sights = field(default_factory=lambda: Sights())
+    """What was seen in it alone."""
+    failed: bool = False
+    """It was reported to have failed, whatever came out of it."""
+    noes: list[tuple[frozenset[int], bool]] = field(default_factory=list)
+
+    def answered(self, sides: frozenset[int], *, passed: bool, raises: bool) -> None:
+        """A comparing function answered, by raising or not; one that passes settles those before
+        that said no of one of its sides."""
+        self.compared += 1
+        self.ends_on_yes = passed
+        if passed:
+            settled = [raised for others, raised in self.noes if sides & others]
+            self.settled += len(settled)
+            self.settled_objected += sum(settled)
+            self.noes = [no for no in self.noes if not sides & no[0]]
+            return
+        self.said_no += 1
+        self.objected += raises
+        self.noes.append((sides, raises))
 
     def record(self) -> WatchedTest:
         """It as it is kept."""
@@ -53,10 +84,13 @@ class TestCount:
 
 @dataclass(slots=True)
 class Sights:
-    """All that was seen so far."""
+    """What was seen so far, outside of tests, and of the entry wherever it was called; each of the
+    tests has its own."""
 
     compared: dict[tuple[object, ...], Compared] = field(default_factory=dict)
     launches: dict[tuple[object, ...], LaunchInputs] = field(default_factory=dict)
+    extents: dict[_Alike, _Extent] = field(default_factory=dict)
+    resized: dict[str, None] = field(default_factory=dict)
     entry_inputs: dict[tuple[object, ...], LaunchInputs] = field(default_factory=dict)
     zips: dict[tuple[object, ...], UnequalZip] = field(default_factory=dict)
     warnings: dict[str, str] = field(default_factory=dict)
@@ -66,6 +100,7 @@ class Sights:
     in_place: int = 0
     captured: int = 0
     shown: int = 0
+    between: Counter[Between] = field(default_factory=Counter)
 
     def add_compared(self, one: Compared) -> None:
         """Of equal comparisons the narrowest tolerance and the largest error are kept."""
@@ -82,11 +117,15 @@ class Sights:
 
     def add_launch(self, one: LaunchInputs) -> None:
         """A launch."""
-        _count(self.launches, msgspec.structs.astuple(one), one)
+        _count(self.launches, _alike(one), one)
+
+    def add_extent(self, one: LaunchInputs, extent: _Extent) -> None:
+        """Programs and integers of a launch: buffers of one size may be filled to many extents."""
+        self._compare_extent((one.kernel, one.shapes, one.blocks), extent)
 
     def add_entry_inputs(self, one: LaunchInputs) -> None:
         """A call of the entry."""
-        _count(self.entry_inputs, msgspec.structs.astuple(one), one)
+        _count(self.entry_inputs, _alike(one), one)
 
     def add_zip(self, one: UnequalZip) -> None:
         """Lists of unequal lengths."""
@@ -97,25 +136,52 @@ class Sights:
         if len(self.warnings) < _MOST:
             self.warnings.setdefault(without_numbers(message), message[:_CHARACTERS])
 
-    def evidence(self) -> Evidence:
-        """All of it as a record."""
-        tests = tuple(self.tests.values())
+    def evidence(self, counts: Callable[[TestCount], bool]) -> Evidence:
+        """All of it as a record, with what was seen in the tests that count."""
+        tests = [test for test in self.tests.values() if counts(test)]
+        seen = Sights()
+        for part in (self, *(test.sights for test in tests)):
+            seen._add(part)
         return Evidence(
             entry_calls=self.calls,
             entry_raised=None if self.calls is None else self.raised,
             entry_in_place=self.in_place,
             entry_inputs=tuple(self.entry_inputs.values()),
-            compared=tuple(self.compared.values()),
-            launches=tuple(self.launches.values()),
+            compared=tuple(seen.compared.values()),
+            launches=tuple(seen.launches.values()),
+            resized=tuple(seen.resized),
             tests=tuple(test.record() for test in tests[:_MOST]),
             compared_nothing=tuple(
                 test.name for test in tests if test.passed and not (test.compared or test.reads)
             ),
-            zips=tuple(self.zips.values()),
-            warnings=tuple(self.warnings.values()),
-            captured=self.captured,
-            shown=self.shown,
+            zips=tuple(seen.zips.values()),
+            warnings=tuple(seen.warnings.values()),
+            captured=seen.captured,
+            shown=seen.shown,
+            between_outputs=seen.between[Between.OUTPUTS],
+            between_others=seen.between[Between.OTHERS],
+            with_outputs=seen.between[Between.MIXED],
         )
+
+    def _add(self, other: Sights) -> None:
+        for compared in other.compared.values():
+            self.add_compared(compared)
+        for launch in other.launches.values():
+            self.add_launch(launch)
+        for alike, extent in other.extents.items():
+            self._compare_extent(alike, extent)
+        self.resized |= other.resized
+        for unequal in other.zips.values():
+            self.add_zip(unequal)
+        for message in other.warnings.values():
+            self.add_warning(message)
+        self.captured += other.captured
+        self.shown += other.shown
+        self.between.update(other.between)
+
+    def _compare_extent(self, alike: _Alike, extent: _Extent) -> None:
+        if self.extents.setdefault(alike, extent) != extent:
+            self.resized[alike[0]] = None
 
 
 def without_numbers(message: str) -> str:
@@ -132,9 +198,15 @@ def new_warnings(before: Iterable[str], after: Iterable[str]) -> list[str]:
 def _count(into: dict[tuple[object, ...], Counted], key: tuple[object, ...], one: Counted) -> None:
     if key not in into and len(into) >= _MOST and not isinstance(one, UnequalZip):
         one = msgspec.structs.replace(one, shapes=())
-        key = ("more", *msgspec.structs.astuple(one))
+        key = ("more", *_alike(one))
     known = into.get(key)
-    into[key] = one if known is None else msgspec.structs.replace(one, times=known.times + 1)
+    times = one.times if known is None else known.times + one.times
+    into[key] = msgspec.structs.replace(one, times=times)
+
+
+def _alike(one: Compared | LaunchInputs | UnequalZip) -> tuple[object, ...]:
+    """Equal for records that differ in how often they were at most."""
+    return msgspec.structs.astuple(msgspec.structs.replace(one, times=1))
 
 
 def _of(choose: Callable[[list[float]], float], *values: float | None) -> float | None:

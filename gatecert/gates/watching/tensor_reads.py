@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gatecert.gates.watching.functions import VALUES, WHOLE
+from gatecert.gates.watching.origins import Between, Origins, tensors_in
 
 COMPARING = {"allclose": "torch.allclose", "isclose": "torch.isclose", "equal": "torch.equal"}
 """Functions of torch that compare, methods of tensors included."""
@@ -35,11 +36,12 @@ _SAME_VALUES = frozenset({
     "squeeze", "unsqueeze",
 })  # fmt: skip
 _READING = frozenset({
-    "item", "tolist", "numpy", "is_nonzero", "bool", "float", "int", "index", "array", "contains",
-    "complex",
+    "item", "tolist", "numpy", "is_nonzero", "__bool__", "__float__", "__int__", "__index__",
+    "__array__", "__contains__", "__complex__",
 })  # fmt: skip
-_ALL_VALUES = frozenset(("numpy", "tolist", "array"))
-_SHOWING = frozenset(("repr", "format", "str"))
+"""By their whole names: `__float__` reads a number, while `Tensor.float` makes a tensor."""
+_ALL_VALUES = frozenset(("numpy", "tolist", "__array__"))
+_SHOWING = frozenset(("__repr__", "__format__", "__str__"))
 _BOUNDS = frozenset(("lt", "le", "gt", "ge"))
 _SPELLINGS = {"rsub": "sub", "truediv": "div", "rdiv": "div", "rtruediv": "div", "rmul": "mul"}
 _MOST_OPS = 12
@@ -49,7 +51,7 @@ _MOST_OPS = 12
 class Trace:
     """Where a tensor came from: the two sides that were compared, and the operations since.
 
-    `bound` is the plain number that it was last held against.
+    `bound` is the plain number that it was last held against, `between` what the sides are.
     """
 
     ops: tuple[str, ...] = ()
@@ -57,6 +59,7 @@ class Trace:
     dtypes: tuple[str, ...] = ()
     bound: float | None = None
     expected: weakref.ref[torch.Tensor] | None = None
+    between: Between = Between.MIXED
 
 
 class ReadsTensors(Protocol):
@@ -77,6 +80,10 @@ class ReadsTensors(Protocol):
         """A number, or all of them, left a tensor."""
         ...
 
+    def output_read(self) -> None:
+        """What the entry gave back left torch, to be compared who knows how."""
+        ...
+
     def tensor_shown(self) -> None:
         """Text was made of a tensor."""
         ...
@@ -89,6 +96,7 @@ class TensorReads(TorchFunctionMode):
         super().__init__()
         self._watch = watch
         self._traces: Any = WeakIdKeyDictionary()
+        self.origins = Origins()
 
     def __torch_function__(
         self,
@@ -101,7 +109,8 @@ class TensorReads(TorchFunctionMode):
         kwargs = kwargs or {}
         if not self._watch.listening:
             return func(*args, **kwargs)
-        name = getattr(func, "__name__", "").strip("_")
+        whole_name = getattr(func, "__name__", "")
+        name = whole_name.strip("_")
         name = _SPELLINGS.get(name, name)
         try:
             answer = func(*args, **kwargs)
@@ -109,33 +118,41 @@ class TensorReads(TorchFunctionMode):
             if name in COMPARING:
                 self._watch.torch_compared(COMPARING[name], args, kwargs, None)
             raise
+        with contextlib.suppress(Exception):
+            told = self.origins.follow(whole_name, (args, tuple(kwargs.values())), answer)
+            if told and whole_name not in _READING and name not in COMPARING:
+                self._watch.output_read()
         if name != "get":  # of a property, as `Tensor.shape` is
             with contextlib.suppress(Exception):
-                self._note(name, args, kwargs, answer)
+                if whole_name in _READING:
+                    self._note_reading(whole_name, args[0])
+                elif whole_name in _SHOWING:
+                    self._watch.tensor_shown()
+                else:
+                    self._note(name, args, kwargs, answer)
         return answer
+
+    def _note_reading(self, name: str, tensor: torch.Tensor) -> None:
+        trace = self._traces.get(tensor)
+        if name in _ALL_VALUES and tensor.numel() > 1:
+            trace = trace or Trace()
+            trace = replace(trace, ops=(*trace.ops, VALUES))
+        self._watch.number_read(trace)
+        if self.origins.made(tensor) and (trace is None or not trace.shapes):
+            self._watch.output_read()
 
     def _note(
         self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], answer: Any
     ) -> None:
         if name in COMPARING:
             self._watch.torch_compared(COMPARING[name], args, kwargs, answer)
-        elif name in _READING:
-            trace = self._traces.get(args[0])
-            if name in _ALL_VALUES and args[0].numel() > 1:
-                trace = trace or Trace()
-                trace = replace(trace, ops=(*trace.ops, VALUES))
-            self._watch.number_read(trace)
-            return
-        elif name in _SHOWING:
-            self._watch.tensor_shown()
-            return
         trace = self._trace(name, args, kwargs)
         if trace is not None:
-            for tensor in _tensors(answer):
+            for tensor in tensors_in(answer):
                 self._traces[tensor] = trace
 
     def _trace(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Trace | None:
-        sides = list(_tensors((args, tuple(kwargs.values()))))
+        sides = list(tensors_in((args, tuple(kwargs.values()))))
         full = [side for side in sides if side.dim() and side.numel() > 1]
         if name in _PAIRING and len(full) == 2 == len(sides):
             return Trace(
@@ -143,6 +160,7 @@ class TensorReads(TorchFunctionMode):
                 shapes=tuple(tuple(side.shape) for side in full),
                 dtypes=tuple(dtype_name(side.dtype) for side in full),
                 expected=weakref.ref(full[1]),
+                between=self.origins.between(full),
             )
         known = [self._traces[side] for side in sides if side in self._traces]
         if not known:
@@ -150,7 +168,9 @@ class TensorReads(TorchFunctionMode):
         main: Trace = next((trace for trace in known if trace.shapes), known[0])
         if name in _SAME_VALUES:
             return main
-        ops = dict.fromkeys(op for trace in known for op in trace.ops)
+        # What an error is divided by or held against may be a norm; it is none of the error's.
+        both_sided = [trace for trace in known if trace.shapes] or known
+        ops = dict.fromkeys(op for trace in both_sided for op in trace.ops)
         ops[name] = None
         bound = main.bound
         if name in _BOUNDS and len(args) == 2 and isinstance(args[1], int | float):
@@ -161,11 +181,3 @@ class TensorReads(TorchFunctionMode):
 def dtype_name(dtype: Any) -> str:
     """`float32`, of torch and numpy alike."""
     return str(dtype).removeprefix("torch.")
-
-
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, tuple | list):
-        for part in value:
-            yield from _tensors(part)

@@ -15,11 +15,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import ModuleType, TracebackType
 from typing import Any
 
 import msgspec
+import numpy as np
+import torch
 
 from gatecert.gates.evidence import BY_HAND, Compared, Evidence, LaunchInputs, UnequalZip
 from gatecert.gates.watching.comparing import replaced
@@ -27,7 +29,8 @@ from gatecert.gates.watching.comparisons import Sides, sides_of
 from gatecert.gates.watching.functions import ARRAYS, ASSERTING, VALUES
 from gatecert.gates.watching.mentions import loops_over_comparison
 from gatecert.gates.watching.observing import CallObserver, LaunchInputsObserver
-from gatecert.gates.watching.sights import Sights, TestCount
+from gatecert.gates.watching.origins import Between
+from gatecert.gates.watching.sights import Sights, Sizes, TestCount
 from gatecert.gates.watching.tensor_reads import TensorReads, Trace, dtype_name
 from gatecert.gates.wiring.allowances import Allowance, allowance_of
 from gatecert.lanes import interpreter
@@ -37,26 +40,37 @@ _LARGEST_ERROR = frozenset(("sub", "abs", "max", "amax", "all", "any", "lt", "le
 """By-hand comparisons of these operations alone hold the largest error against a bound."""
 
 
-def watch(*, subject_kernels: frozenset[str] = frozenset(), entry: str = "") -> Watch:
+def watch(
+    *,
+    subject_kernels: frozenset[str] = frozenset(),
+    entry: str = "",
+    tests: Collection[str] | None = None,
+) -> Watch:
     """A context in which evidence is collected.
 
     `subject_kernels` are the kernels whose launches matter, as `module:qualname`; empty means
     all. `entry` is the subject's, as `module:attribute`: its calls are counted, and what they
-    were given is noted, once its module is imported. An adversary shows its own calls.
+    were given is noted, once its module is imported. An adversary shows its own calls. Of the
+    gate's tests these are the subject's, and those that call the entry; None means all. What
+    others do is left out.
     """
-    return Watch(subject_kernels, entry)
+    return Watch(subject_kernels, entry, tests)
 
 
 class Watch:
     """Collects evidence between entering and leaving it; the methods but the first three are
     for what it puts into the process."""
 
-    def __init__(self, subject_kernels: frozenset[str], entry: str) -> None:
+    def __init__(
+        self, subject_kernels: frozenset[str], entry: str, tests: Collection[str] | None = None
+    ) -> None:
+        self._tests = tests
         self._kernels = subject_kernels
         self._module, _, self._path = entry.partition(":")
         self._calls = CallObserver(self, entry)
         self._contexts = contextlib.ExitStack()
         self._sights = Sights()
+        self._reads = TensorReads(self)
         self._test: TestCount | None = None
         self._function: Callable[..., Any] | None = None
         self._quiet = 0
@@ -68,6 +82,8 @@ class Watch:
         A test that is run again keeps its name, and what it did before."""
         self._test = self._sights.tests.setdefault(nodeid, TestCount(nodeid))
         self._test.runs += 1
+        self._test.failed = False
+        self._test.noes.clear()
         self._test.generated = hasattr(function, "hypothesis")
         self._test.idle_loop = False
         self._function = function
@@ -75,20 +91,31 @@ class Watch:
     def end_test(self, nodeid: str, passed: bool) -> None:
         """The test ended; call it for the last run of a test that was repeated, too."""
         test, self._test = self._sights.tests[nodeid], None
-        test.passed = passed
-        if passed and not test.compared:
+        test.passed = passed and not test.failed
+        if test.passed and not test.compared:
             with contextlib.suppress(Exception):
                 test.idle_loop = loops_over_comparison(self._function)
+
+    def failed(self, nodeid: str) -> None:
+        """It, or a part of it, failed: unittest and subtests let no exception out of a test."""
+        if nodeid in self._sights.tests:
+            test = self._sights.tests[nodeid]
+            test.passed, test.failed = False, True
 
     def evidence(self) -> Evidence:
         """All of it so far; `tally` is left to whoever ran the tests."""
         self._notice_fork()
-        return self._sights.evidence()
+        return self._sights.evidence(self._is_the_subjects)
+
+    def counts(self, nodeid: str) -> bool:
+        """Is it a test of the subject?"""
+        test = self._sights.tests.get(nodeid, TestCount(nodeid))
+        return self._is_the_subjects(test)
 
     def __enter__(self) -> Watch:
         enter = self._contexts.enter_context
         enter(replaced(self))
-        enter(TensorReads(self))
+        enter(self._reads)
         enter(interpreter.observed(LaunchInputsObserver(self, self._kernels)))
         enter(entry_observed(self._calls))
         if self._module in sys.modules:
@@ -127,7 +154,9 @@ class Watch:
         with self.quietly():
             sides = sides_of(name, args, kwargs)
             allowance = self._allowance(sides) if passed else None
-        self._add(_compared(name, passed, sides, allowance), said_no=not passed)
+            places = frozenset(_place(side) for side in sides.values)
+            self._here.between[self._reads.origins.between(sides.values)] += 1
+        self._add(_compared(name, passed, sides, allowance), places)
 
     def torch_compared(
         self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], answer: Any
@@ -149,42 +178,54 @@ class Watch:
                 one = msgspec.structs.replace(
                     one, wrong_by=allowance.wrong_by, of_default=allowance.of_default
                 )
+        if trace.shapes:
+            self._here.between[trace.between] += 1
         if trace.shapes or VALUES in trace.ops:
-            self._add(one, said_no=False)
+            self._add(one)
         else:
-            self._sights.add_compared(one)
+            self._here.add_compared(one)
 
     def array_reduced(self, name: str) -> None:
         """One number was made of an array of numpy's."""
         self.number_read(Trace(ops=(name, VALUES)))
 
+    def output_read(self) -> None:
+        """What the entry gave back left torch, to be compared who knows how."""
+        self._here.between[Between.MIXED] += 1
+
     def tensor_shown(self) -> None:
         """Text was made of a tensor or of a number."""
-        self._sights.shown += 1
+        self._here.shown += 1
 
     def warned(self, message: str) -> None:
         """The gate's code warned."""
-        self._sights.add_warning(message)
+        self._here.add_warning(message)
         if self._test is not None:
             self._test.warned += 1
 
+    def assertion_failed(self) -> None:
+        """An `assert` of the gate failed."""
+        if self._test is not None:
+            self._test.asserts_failed += 1
+
     def text_captured(self) -> None:
         """The gate reads printed text."""
-        self._sights.captured += 1
+        self._here.captured += 1
 
     def zipped(self, place: str, lengths: tuple[int, ...]) -> None:
         """The gate's code zipped lists of unequal lengths."""
-        self._sights.add_zip(UnequalZip(place, lengths))
+        self._here.add_zip(UnequalZip(place, lengths))
 
     def imported(self, module: ModuleType) -> None:
         """A module was executed."""
         if module.__name__ == self._module:
             self._show_entry()
 
-    def launched(self, inputs: LaunchInputs) -> None:
-        """A kernel ran."""
+    def launched(self, inputs: LaunchInputs, sizes: Sizes) -> None:
+        """A kernel ran; `sizes` are its integers."""
         self._notice_fork()
-        self._sights.add_launch(inputs)
+        self._here.add_launch(inputs)
+        self._here.add_extent(inputs, (inputs.programs, sizes))
         if self._test is not None:
             self._test.launches += 1
 
@@ -197,6 +238,10 @@ class Watch:
         if self._test is not None:
             self._test.calls += 1
 
+    def gave_back(self, tensors: Iterable[torch.Tensor]) -> None:
+        """The call gave these back."""
+        self._reads.origins.given_back(tensors)
+
     def returned(self, error: BaseException | None, in_place: bool) -> None:
         """The call has ended."""
         self._inside = False
@@ -205,15 +250,24 @@ class Watch:
         if self._test is not None:
             self._test.raised += error is not None
 
-    def _add(self, one: Compared, *, said_no: bool) -> None:
+    @property
+    def _here(self) -> Sights:
+        """What was seen in the test that runs, or outside of tests."""
+        return self._sights if self._test is None else self._test.sights
+
+    def _is_the_subjects(self, test: TestCount) -> bool:
+        return self._tests is None or test.name in self._tests or test.calls > 0
+
+    def _add(self, one: Compared, places: frozenset[int] = frozenset()) -> None:
         self._notice_fork()
-        self._sights.add_compared(one)
+        self._here.add_compared(one)
         if self._test is None:
             return
-        said_no = said_no and one.function not in ARRAYS
-        self._test.compared += 1
-        self._test.said_no += said_no
-        self._test.objected += said_no and one.function in ASSERTING
+        if one.function in ARRAYS or one.function == BY_HAND:
+            self._test.compared += 1
+        else:
+            raises = one.function in ASSERTING
+            self._test.answered(places, passed=one.passed, raises=raises)
 
     def _allowance(self, sides: Sides) -> Allowance | None:
         """Not while an adversary is at work: copies of the reference would be left in memory,
@@ -252,6 +306,14 @@ def _compared(name: str, passed: bool, sides: Sides, allowance: Allowance | None
         of_default=allowance.of_default if allowance else None,
         used=allowance.used if allowance else None,
     )
+
+
+def _place(side: Any) -> int:
+    """Where the values lie: the same for a tensor and what else shows its memory from the start."""
+    with contextlib.suppress(RuntimeError, NotImplementedError):  # of a sparse one
+        if isinstance(side, torch.Tensor):
+            return int(side.data_ptr())
+    return int(side.ctypes.data) if isinstance(side, np.ndarray) else id(side)
 
 
 def shape_of(side: Any) -> tuple[int, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter
@@ -9,17 +10,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from gatecert.gates.evidence import BY_HAND, Compared, Evidence, LaunchInputs
+from gatecert.gates.evidence import BY_HAND, Compared, Evidence, LaunchInputs, WatchedTest
 from gatecert.gates.records import GateOutcome, Verdict
-from gatecert.gates.watching.functions import ARRAYS, ASSERTING, VALUES, WHOLE
+from gatecert.gates.watching.functions import ARRAYS, ASSERTING, BOUNDS, VALUES, WHOLE
 from gatecert.gates.watching.sights import new_warnings
 from gatecert.subjects import Subject
+from gatecert.wording import times
 
 RIGHT_SHAPES = ("returns_zeros", "returns_nan", "wrong_element")
 """Adversaries whose outputs have the original's shapes and dtypes."""
 _NOTHING = Evidence()
-_STRINGS_DIFFER = re.compile(r"AssertionError: assert ['\"]")
-"""How pytest tells of `assert text == other_text`."""
+_TEXTS_DIFFER = re.compile(
+    r"AssertionError: (assert )?(['\"])((?!\2).)*(\d\.\d|[\s,\[(])|DocTestFailure$"
+)
+"""How pytest and unittest tell of `assert text == other_text`, and doctest of its own, where the
+text has more than a word: a digest is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +66,14 @@ class Facts:
 
     @property
     def launches(self) -> tuple[LaunchInputs, ...]:
-        """Launches of the subject's kernels by the original; of all where none is known."""
-        mine = tuple(one for one in self.original.launches if one.kernel in self.kernels)
-        return mine or self.original.launches
+        """Launches of the subject's kernels by the original; of all where none is known. A suite
+        may import their module under another name."""
+        launches = self.original.launches
+        if not self.kernels:
+            return launches
+        names = {_qualname(kernel) for kernel in self.kernels}
+        mine = tuple(one for one in launches if one.kernel in self.kernels)
+        return mine or tuple(one for one in launches if _qualname(one.kernel) in names)
 
     @property
     def bypassed(self) -> bool:
@@ -74,7 +84,20 @@ class Facts:
         """Warnings on an adversary that the original does not bring about."""
         return new_warnings(self.original.warnings, self.seen(name).warnings)
 
-    def passed_with_more(self, name: str, what: Literal["raised", "warned"]) -> list[str]:
+    @property
+    def decided(self) -> frozenset[str]:
+        """Tests that fail on wrong values in the right shapes: where one of them passes, what it
+        decides by was content, whatever else said no."""
+        return frozenset(
+            test.test
+            for name in RIGHT_SHAPES
+            for test in self.seen(name).tests
+            if test.passed is False
+        )
+
+    def passed_with_more(
+        self, name: str, what: Literal["raised", "warned", "asserts_failed"]
+    ) -> list[str]:
         """Tests that passed on an adversary with more of something than on the original."""
         usual = {test.test: getattr(test, what) for test in self.original.tests}
         return [
@@ -89,7 +112,8 @@ class Facts:
         pass beside one that fails, the adversary must have been accepted."""
         if not self.seen(name).tests and not self.accepted(name):
             return 0, 0
-        before, after = _refusals(self.original), _refusals(self.seen(name))
+        before = _refusals(self.original, self.decided)
+        after = _refusals(self.seen(name), self.decided)
         return max(0, after[0] - before[0]), max(0, after[1] - before[1])
 
     def retried(self, name: str) -> str:
@@ -101,35 +125,63 @@ class Facts:
         for test in seen.tests:
             if test.runs > runs.get(test.test, test.runs):
                 return f"{test.test} ran {test.runs} times, on the original {runs[test.test]}"
-        if any(test.generated for test in seen.tests) or not self._goes_on_after_a_no(seen):
+        if any(test.generated for test in seen.tests):
+            return ""
+        if name == "returns_last_output" and (how := self._saved_by_a_second_call(seen)):
+            return how
+        if self._fails_after_a_yes() or not self._goes_on_after_a_no(seen):
             return ""
         again = self._compared_again(seen) if name in RIGHT_SHAPES else ""
         return self._tried_again(seen) or again
 
     def objects_to_text(self) -> bool:
-        """Do the messages of its noes hold two strings against each other?"""
+        """Do the messages of its noes hold two texts against each other?"""
         noes = [self.answers[name].detail for name in RIGHT_SHAPES if self.rejected(name)]
-        return bool(noes) and all(_STRINGS_DIFFER.match(said) for said in noes)
+        return bool(noes) and all(_TEXTS_DIFFER.search(said) for said in noes)
+
+    def _with_more_calls(self, seen: Evidence) -> list[WatchedTest]:
+        usual = {test.test: test.calls for test in self.original.tests}
+        return [test for test in seen.tests if test.calls > usual.get(test.test, test.calls)]
 
     def _goes_on_after_a_no(self, seen: Evidence) -> bool:
         """Did a test call the entry more often than on the original, and get more than one no?
         One that calls it again to word its message gets no second."""
+        return not seen.tests or any(test.said_no > 1 for test in self._with_more_calls(seen))
+
+    def _saved_by_a_second_call(self, seen: Evidence) -> str:
+        """The last call's output is right when the same is asked again. So a test that calls
+        again, passes for it, and fails where every call is wrong tries again until it passes."""
+        failed = {
+            test.test
+            for name in RIGHT_SHAPES
+            for test in self._with_more_calls(self.seen(name))
+            if test.passed is False
+        }
         usual = {test.test: test.calls for test in self.original.tests}
-        return not seen.tests or any(
-            test.said_no > 1 and test.calls > usual.get(test.test, test.calls)
-            for test in seen.tests
-        )
+        for test in self._with_more_calls(seen):
+            if test.passed and test.test in failed:
+                return (
+                    f"{test.test} called the entry {times(test.calls)}, on the original "
+                    f"{times(usual[test.test])}, and passed"
+                )
+        return ""
+
+    def _fails_after_a_yes(self) -> bool:
+        """Does a test call again only to find out what is wrong: does it fail although the second
+        call's output, which then was the right one, was found so?"""
+        again = self._with_more_calls(self.seen("returns_last_output"))
+        return any(test.passed is False and test.said_no > 0 and test.ends_on_yes for test in again)
 
     def _tried_again(self, seen: Evidence) -> str:
         """A gate that goes on after a first no may want all the noes; only one that calls the
         entry on the same input more often than the original needs tries again."""
         refused = sum(one.times for one in seen.compared if _is_no(one))
         usual, now = _calls_by_input(self.original), _calls_by_input(seen)
-        for given, times in now.items():
-            if refused > 1 and 0 < usual[given] < times:
+        for given, calls in now.items():
+            if refused > 1 and 0 < usual[given] < calls:
                 sizes = ", ".join(f"{list(shape)}" for _, shape in given.shapes)
                 return (
-                    f"the entry was called {times} times on {sizes}, on the original "
+                    f"the entry was called {calls} times on {sizes}, on the original "
                     f"{usual[given]}; {refused} comparisons said no"
                 )
         return ""
@@ -137,9 +189,9 @@ class Facts:
     def _compared_again(self, seen: Evidence) -> str:
         usual, now = _comparisons(self.original.compared), _comparisons(seen.compared)
         refused = _comparisons(one for one in seen.compared if _is_no(one))
-        for what, times in refused.items():
-            if times > 1 and 0 < usual[what] < now[what]:
-                return f"{what[0]} said no {times} times where the original needs {usual[what]}"
+        for what, noes in refused.items():
+            if noes > 1 and 0 < usual[what] < now[what]:
+                return f"{what[0]} said no {noes} times where the original needs {usual[what]}"
         return ""
 
     def _said(self, name: str, outcome: GateOutcome) -> bool:
@@ -157,6 +209,11 @@ def only_reads(one: Compared) -> bool:
     return one.function == BY_HAND and len(one.shapes) != 2 and set(one.ops) == {VALUES}
 
 
+def is_empty(one: Compared) -> bool:
+    """Has a side no element?"""
+    return any(0 in shape for shape in one.shapes)
+
+
 def is_elementwise(one: Compared) -> bool:
     """Does a function that knows a tolerance hold every element against it?"""
     known = bool(one.shapes)
@@ -165,7 +222,15 @@ def is_elementwise(one: Compared) -> bool:
 
 def is_whole(one: Compared) -> bool:
     """Is it a number by hand to which every element of a tensor adds a little?"""
-    return one.function == BY_HAND and compares_values(one) and not WHOLE.isdisjoint(one.ops)
+    if one.function != BY_HAND or not compares_values(one):
+        return False
+    return any(op in WHOLE for op in itertools.takewhile(lambda op: op not in BOUNDS, one.ops))
+
+
+def is_share(one: Compared) -> bool:
+    """Is it by hand the share of elements that are close?"""
+    counts = list(itertools.dropwhile(lambda op: op not in BOUNDS, one.ops))
+    return one.function == BY_HAND and ("mean" in counts or {"sum", "div"} <= set(counts))
 
 
 def compared_in(evidence: Evidence) -> int:
@@ -173,15 +238,19 @@ def compared_in(evidence: Evidence) -> int:
     return sum(one.times for one in evidence.compared if compares_values(one))
 
 
+def _qualname(kernel: str) -> str:
+    return kernel.partition(":")[2]
+
+
 def _is_no(one: Compared) -> bool:
     return not one.passed and one.function not in ARRAYS
 
 
-def _refusals(evidence: Evidence) -> tuple[int, int]:
+def _refusals(evidence: Evidence, decided: frozenset[str]) -> tuple[int, int]:
     if evidence.tests:
-        passed = [test for test in evidence.tests if test.passed]
-        raised = sum(test.objected for test in passed)
-        return sum(test.said_no for test in passed) - raised, raised
+        passed = [test for test in evidence.tests if test.passed and test.test not in decided]
+        raised = sum(test.objected - test.settled_objected for test in passed)
+        return sum(test.said_no - test.settled for test in passed) - raised, raised
     noes = [one for one in evidence.compared if _is_no(one)]
     raised = sum(one.times for one in noes if one.function in ASSERTING)
     return sum(one.times for one in noes) - raised, raised

@@ -51,7 +51,7 @@ _LETS_ALL_PASS = (
 _LETS_PASS: Mapping[str, tuple[Weakness, ...]] = {
     "fewer_outputs": (Weakness.ZIPPED_LISTS, Weakness.BROADCAST_SHAPE),
     "wrong_shape": (Weakness.BROADCAST_SHAPE,),
-    "returns_last_output": (Weakness.STALE_BUFFER, Weakness.FREED_MEMORY),
+    "returns_last_output": (Weakness.STALE_BUFFER, Weakness.FREED_MEMORY, Weakness.RETRIES),
     "returns_freed_memory": (Weakness.FREED_MEMORY, Weakness.LOOSE_TOLERANCE),
     "does_nothing": (Weakness.STALE_BUFFER, Weakness.FREED_MEMORY, Weakness.LOOSE_TOLERANCE),
     "returns_zeros": (Weakness.LOOSE_TOLERANCE,),

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from gatecert.gates.evidence import Compared, LaunchInputs
 from gatecert.gates.watching.functions import ARRAYS
-from gatecert.gates.wiring.facts import Facts, compares_values, is_elementwise, is_whole
+from gatecert.gates.wiring.facts import Facts, compares_values, is_elementwise, is_share, is_whole
 from gatecert.wording import count, listed
 
 WRONG_BY = 0.2
@@ -77,7 +77,7 @@ def global_metric(facts: Facts) -> str | None:
         told = next((one for one in seen.compared if one.function in ARRAYS), None)
         if told is not None and not told.passed:
             return f"an element that {told.function} finds wrong is accepted: some may be"
-        whole = [one for one in seen.compared if is_whole(one)]
+        whole = [one for one in seen.compared if is_whole(one) or is_share(one)]
         if whole and not any(map(is_elementwise, seen.compared)):
             return f"one wrong element passes; what is compared is {_numbers(whole)} of tensors"
     every = [
@@ -90,11 +90,14 @@ def global_metric(facts: Facts) -> str | None:
 
 
 def one_shape(facts: Facts) -> str | None:
-    """Each of the subject's kernels was launched with one set of shapes."""
+    """Each of the subject's kernels was launched with one set of shapes, and always to the same
+    extent of its tensors."""
     shapes: dict[str, set[object]] = {}
     for one in facts.launches:
         shapes.setdefault(one.kernel, set()).add(one.shapes)
     if not shapes or any(len(found) > 1 or () in found for found in shapes.values()):
+        return None
+    if not shapes.keys().isdisjoint(facts.original.resized):
         return None
     kinds = _kinds(facts.launches)
     if len(kinds) > 1:

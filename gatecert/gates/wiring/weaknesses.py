@@ -38,7 +38,7 @@ class Weakness(str, enum.Enum):
     )
     NOTHING_COMPARED = (
         "nothing_compared",
-        "The gate runs the kernel and never compares a value.",
+        "The gate runs the kernel and compares no value of it with a reference.",
         "Compare the outputs with a reference.",
     )
     WARN_ONLY = (

@@ -17,7 +17,8 @@ class Accesses:
         self.masked: bool | None = None
         """Whether a lane was masked off; None before an access with a mask."""
         self.longest_loop: int | None = None
-        """Turns of the longest loop over a range; None before there was one."""
+        """Turns of the longest loop over a range; None before there was one. A loop that constants
+        hold to one turn is none."""
 
     @property
     def are_shared(self) -> bool:

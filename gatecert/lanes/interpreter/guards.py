@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 import torch
 
 from gatecert.errors import described
+from gatecert.lanes.interpreter.in_force import InForce
 from gatecert.lanes.interpreter.order import ProgramOrder, Schedule
 from gatecert.lanes.records import Finding, FindingKind, GuardPolicy
 
@@ -86,12 +86,12 @@ def poison(dtype: np.dtype[Any]) -> Any:
     return dtype.type(np.nan)
 
 
-_IN_FORCE: ContextVar[Guard | None] = ContextVar("guard", default=None)
+_IN_FORCE: InForce[Guard | None] = InForce(None)
 
 
 def guard_in_force() -> Guard:
     """The guard that a launch obeys now; lenient, its findings unread, outside `guarded`."""
-    return _IN_FORCE.get() or Guard()
+    return _IN_FORCE.value or Guard()
 
 
 @contextlib.contextmanager
@@ -102,22 +102,19 @@ def guarded(policy: GuardPolicy) -> Iterator[FindingLog]:
     NaN or the largest integer.
     """
     log = FindingLog()
-    token = _IN_FORCE.set(replace(guard_in_force(), policy=policy, log=log))
-    try:
-        with _poisoned_memory() if policy is GuardPolicy.STRICT else contextlib.nullcontext():
-            yield log
-    finally:
-        _IN_FORCE.reset(token)
+    poisoned = policy is GuardPolicy.STRICT
+    with (
+        _IN_FORCE.set(replace(guard_in_force(), policy=policy, log=log)),
+        _poisoned_memory() if poisoned else contextlib.nullcontext(),
+    ):
+        yield log
 
 
 @contextlib.contextmanager
 def scheduled(order: ProgramOrder, seed: int = 0) -> Iterator[None]:
     """Run the programs of every launch in another order: a right kernel cannot tell."""
-    token = _IN_FORCE.set(replace(guard_in_force(), schedule=Schedule(order, seed)))
-    try:
+    with _IN_FORCE.set(replace(guard_in_force(), schedule=Schedule(order, seed))):
         yield
-    finally:
-        _IN_FORCE.reset(token)
 
 
 @contextlib.contextmanager

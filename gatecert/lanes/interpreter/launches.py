@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 from collections.abc import Iterator, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Protocol
 
+from gatecert.lanes.interpreter.in_force import InForce
 from gatecert.lanes.records import Launch, LaunchTrace
 
 
@@ -33,21 +34,27 @@ class LaunchObserver(Protocol):
         ...
 
 
-_RECORDERS: ContextVar[tuple[Recorder, ...]] = ContextVar("recorders", default=())
-_OBSERVERS: ContextVar[tuple[LaunchObserver, ...]] = ContextVar("observers", default=())
-_CONFIG: ContextVar[int] = ContextVar("config", default=0)
+class _Observers(threading.local):
+    """Those of one thread: what they keep is made for one."""
+
+    seeing: tuple[LaunchObserver, ...] = ()
+
+
+_RECORDERS: InForce[tuple[Recorder, ...]] = InForce(())
+_OBSERVERS = _Observers()
+_CONFIG = InForce(0)
 _BETWEEN = ("gatecert.lanes.", "triton.")
 """Modules whose code stands between a launcher and a launch."""
 
 
 def recorders() -> tuple[Recorder, ...]:
     """The recorders in force, outermost first."""
-    return _RECORDERS.get()
+    return _RECORDERS.value
 
 
 def observers() -> tuple[LaunchObserver, ...]:
-    """The observers in force."""
-    return _OBSERVERS.get()
+    """The observers in force in this thread."""
+    return _OBSERVERS.seeing
 
 
 def place_of_launch() -> tuple[str, int]:
@@ -62,24 +69,26 @@ def place_of_launch() -> tuple[str, int]:
 
 def config_in_force() -> int:
     """The position of the configuration that an autotuned kernel runs with."""
-    return _CONFIG.get()
+    return _CONFIG.value
 
 
 @contextlib.contextmanager
 def recording(into: list[Launch] | None = None) -> Iterator[list[Launch]]:
-    """Every launch inside, in order, repeats included; appended to `into`, where given."""
+    """Every launch inside, in order, repeats included, also those of other threads; appended to
+    `into`, where given."""
     with _in_force(Recorder([] if into is None else into)) as launches:
         yield launches
 
 
 @contextlib.contextmanager
 def observed(observer: LaunchObserver) -> Iterator[None]:
-    """Show the tensors of every launch inside to `observer`."""
-    token = _OBSERVERS.set((*_OBSERVERS.get(), observer))
+    """Show the tensors of every launch that this thread makes inside to `observer`."""
+    before = _OBSERVERS.seeing
+    _OBSERVERS.seeing = (*before, observer)
     try:
         yield
     finally:
-        _OBSERVERS.reset(token)
+        _OBSERVERS.seeing = before
 
 
 @contextlib.contextmanager
@@ -92,17 +101,11 @@ def dry_run() -> Iterator[list[Launch]]:
 @contextlib.contextmanager
 def tuned(index: int) -> Iterator[None]:
     """Run autotuned kernels with their configuration `index`, counted round and round."""
-    token = _CONFIG.set(index)
-    try:
+    with _CONFIG.set(index):
         yield
-    finally:
-        _CONFIG.reset(token)
 
 
 @contextlib.contextmanager
 def _in_force(recorder: Recorder) -> Iterator[list[Launch]]:
-    token = _RECORDERS.set((*_RECORDERS.get(), recorder))
-    try:
+    with _RECORDERS.set((*_RECORDERS.value, recorder)):
         yield recorder.launches
-    finally:
-        _RECORDERS.reset(token)

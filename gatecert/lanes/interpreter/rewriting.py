@@ -114,7 +114,9 @@ def tensor_range(start: Any, stop: Any = None, step: Any = 1, **hints: Any) -> I
     for bound in bounds[1:]:
         dtype = semantic.integer_promote_impl(dtype, bound.dtype)
     values = builtins.range(*(int(bound.__index__()) for bound in bounds))
-    triton_interpreter.interpreter_builder.memory.accesses.note_loop(len(values))
+    # Constants alone, as in `range(UNROLL)`, hold a loop to one turn whatever the sizes are.
+    if len(values) > 1 or any(isinstance(bound, tl.tensor) for bound in (start, stop, step)):
+        triton_interpreter.interpreter_builder.memory.accesses.note_loop(len(values))
     for value in values:
         yield semantic.scalar_constant(value, dtype)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
-from contextvars import ContextVar
 from dataclasses import dataclass
+
+from gatecert.lanes.interpreter.in_force import InForce
 
 
 @dataclass(slots=True)
@@ -16,24 +17,21 @@ class Stopwatch:
     seconds: float = 0.0
 
 
-_RUNNING: ContextVar[Stopwatch | None] = ContextVar("stopwatch", default=None)
+_RUNNING: InForce[Stopwatch | None] = InForce(None)
 
 
 @contextlib.contextmanager
 def timed() -> Iterator[Stopwatch]:
     """Measure the kernels that run inside."""
     watch = Stopwatch()
-    token = _RUNNING.set(watch)
-    try:
+    with _RUNNING.set(watch):
         yield watch
-    finally:
-        _RUNNING.reset(token)
 
 
 @contextlib.contextmanager
 def kernel_runs() -> Iterator[None]:
     """A kernel runs inside: its time is added to the watch in force."""
-    watch, started = _RUNNING.get(), time.perf_counter()
+    watch, started = _RUNNING.value, time.perf_counter()
     try:
         yield
     finally:

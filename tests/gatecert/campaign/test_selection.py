@@ -14,15 +14,16 @@ from gatecert.campaign.changes import WHOLE, Lines, beyond_git, changed_lines
 from gatecert.campaign.plan import Plan, PlannedSubject, gate_refs
 from gatecert.campaign.records import Selection
 from gatecert.campaign.selection import Deadline, draw, fair_order, rounds, select
-from gatecert.campaign.shards import Work, originals_of
+from gatecert.campaign.shards import Work, originals_of, plan_tasks, settled
 from gatecert.certificate import certify
 from gatecert.errors import NothingScored, UsageError
 from gatecert.gates.config import GateConfig
 from gatecert.gates.records import GateOutcome, Verdict
 from gatecert.mutants.records import Candidate, CandidateKind, Kernel, Mutant, original
-from gatecert.operators.records import Edit
+from gatecert.operators.records import Edit, ObservableBy
 from gatecert.sandbox.protocol import ShardRequest, Task
-from tests.runs import mutant, run, subject_run
+from gatecert.store.keys import text_sha256
+from tests.runs import comparison, mutant, run, subject_run
 
 
 def many(subject: str = "softmax", *, large: int = 90, small: int = 10) -> list[Mutant]:
@@ -103,6 +104,39 @@ def test_a_sample_keeps_controls_and_adversaries_and_says_of_how_many_it_is() ->
     assert {*ids(kept)[2:], *selection.not_sampled} == {m.id for m in [*many(), rung]}
     assert len(ids(kept)) == 22
     assert draw(plan(sample=20), work, Selection()) == (kept, selection)
+
+
+def test_no_sample_is_drawn_from_what_no_verdict_decides() -> None:
+    work = work_of(("softmax", many()))
+    equivalent = {m.id for m in fair_order(many(), 0)[:2]}
+    kept, selection = draw(plan(sample=20), work, Selection(), equivalent)
+    assert (selection.sample, selection.sample_of, len(selection.not_sampled)) == (20, 98, 78)
+    assert equivalent.isdisjoint(selection.not_sampled) and equivalent.isdisjoint(ids(kept))
+    rest = [m for m in many() if m.id not in equivalent]
+    assert set(ids(kept)[2:]) == {m.id for m in fair_order(rest, 0)[:20]}
+
+
+def test_no_verdict_decides_on_equivalents_and_on_what_the_lane_cannot_show() -> None:
+    source = {"source_sha256": text_sha256("")}
+    unseen = mutant("softmax/k/race/1-cccccc", observable_by=(ObservableBy.DEVICE,), **source)
+    equivalent, usual = (mutant(m.id, **source) for m in many(large=2, small=0))
+    ((subject, _),) = work_of(("softmax", [equivalent, usual, unseen]))
+    subject = replace(subject, texts={usual.path: ""})
+    said = {"softmax": {equivalent.id: comparison(equivalent.id, "equivalent")}}
+    asked = plan(gates=gate_refs(("oracle",), {}, ""))
+    assert settled(asked, [subject], said) == {equivalent.id, unseen.id}
+    # Where there is time, the proof is checked.
+    ((_, tasks),) = plan_tasks(asked, [subject], said)
+    judged = [task.candidate.id for task in tasks if task.candidate.kind is CandidateKind.MUTANT]
+    assert judged == [equivalent.id, usual.id]
+
+
+def test_under_a_budget_what_no_verdict_decides_comes_last() -> None:
+    rung = mutant("softmax/k/wrong-constant/1-bbbbbb", scored=False)
+    equivalent = fair_order(many(), 0)[0]
+    work = work_of(("softmax", [rung, *many()]))
+    *_, last = rounds(plan(time_budget_s=9.0), work, {}, {equivalent.id})
+    assert asked(last)[-2:] == [rung.id, equivalent.id]
 
 
 def test_a_sample_larger_than_all_is_all() -> None:

@@ -33,3 +33,5 @@ def test_comparing_is_told_per_mutant_and_signature() -> None:
         for number in (1, 2, 3)
     ]
     assert "of 3 mutants: median 40 ms, p90 40 ms" in comparing_line(said)
+    one = "compared the code of 1 mutant: 40 ms per signature on a core"
+    assert comparing_line(said[:1]) == one

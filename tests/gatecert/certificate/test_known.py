@@ -52,8 +52,8 @@ def test_tests_that_launch_the_kernel_and_what_they_compare_by_are_named() -> No
     assert found.reason is SurvivalReason.UNEXPLAINED
     assert found.known == (
         "the verdict on it: 2 passed",
-        f"on the original: 3 of 4 tests launch {KERNEL}: test_a.py::test_values, "
-        "test_a.py::test_shape and 1 more",
+        f"on the original: 3 of 4 tests are seen to launch {KERNEL} in this process: "
+        "test_a.py::test_values, test_a.py::test_shape and 1 more",
         f"of the tests that launch {KERNEL}, 1 compared nothing there: test_a.py::test_shape",
         f"of the tests that launch {KERNEL}, 1 set aside, which judge no mutant: "
         "test_a.py::test_luck",
@@ -65,6 +65,27 @@ def test_tests_that_launch_the_kernel_and_what_they_compare_by_are_named() -> No
     assert "  known:   the verdict on it: 2 passed" in survivor_lines(found)
 
 
+def test_tests_that_do_something_out_of_sight_are_named() -> None:
+    baseline = PytestBaseline(
+        (
+            known("test_a.py::test_smoke", KERNEL, starts=True),
+            known("test_a.py::test_fork", starts=True),
+            known("test_a.py::test_copy", "made:softmax_kernel", sources=("/acme/kernels.py",)),
+            known("test_a.py::test_text", KERNEL, sources=("/acme/kernels.py",)),
+        ),
+        files={"acme.kernels": "/acme/kernels.py"},
+    )
+    facts = survivor(baseline).known
+    assert (
+        f"of the tests that are not seen to launch {KERNEL}, 1 started processes, whose launches "
+        "are not seen, and judge no mutant: test_a.py::test_fork"
+    ) in facts
+    assert (
+        f"1 test read the source text of {KERNEL} and launched kernels of another file, where no "
+        "mutant is: test_a.py::test_copy"
+    ) in facts
+
+
 def test_a_kernel_that_no_test_launches_is_said_to_be_so() -> None:
     found = survivor(
         PytestBaseline((known("test_a.py::test_other", "acme.kernels:other"),)),
@@ -73,7 +94,7 @@ def test_a_kernel_that_no_test_launches_is_said_to_be_so() -> None:
     )
     assert found.reason is SurvivalReason.UNREACHED
     assert found.known[0] == f"the verdict on it: no test launches {KERNEL}"
-    assert not any("tests launch" in fact for fact in found.known)
+    assert not any("to launch" in fact for fact in found.known)
 
 
 def test_nothing_is_said_where_nothing_is_recorded() -> None:

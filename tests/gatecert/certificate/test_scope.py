@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gatecert.campaign.records import Run, Selection, Status
-from gatecert.certificate import Certificate, certify, exit_code
+from gatecert.certificate import Certificate, certify, exit_code, unmet
 from gatecert.certificate.records import SelectionSummary
 from gatecert.certificate.scope import relative
 from gatecert.config import Require
@@ -40,12 +40,50 @@ def test_without_a_selection_a_missing_verdict_is_the_environments() -> None:
     assert found.selection == SelectionSummary() and not found.selection.sampled
 
 
+def test_what_an_interrupted_run_did_not_come_to_was_not_run() -> None:
+    found = certify(msgspec.structs.replace(four(), interrupted=True))
+    assert status(found, D) is Status.NOT_RUN
+    assert found.inconclusive == () and found.mutants.not_run == 1
+    assert "1 mutant under oracle: not reached, interrupted" in found.not_tested
+    assert not any("interrupted" in line for line in certify(four()).not_tested)
+
+
+def test_an_interrupted_run_tells_what_failed_from_what_it_did_not_come_to() -> None:
+    part = subject_run(mutants=(mutant(A),), verdicts=(verdict(A, "error"),))
+    assert status(certify(run(part, interrupted=True)), A) is Status.INCONCLUSIVE
+
+
 def test_what_is_not_in_the_sample_was_not_run_and_the_rate_gets_wilsons_interval() -> None:
     found = certify(four(Selection(sample=3, sample_of=4, not_sampled=(D,))))
     assert status(found, D) is Status.NOT_RUN
     assert found.mutants.not_run == 1
     assert found.kill_rate == wilson(2, 3)
     assert "1 of 4 mutants, which are not in the sample (--sample)" in found.not_tested
+
+
+@pytest.mark.parametrize(
+    ("selection", "said"),
+    [
+        (
+            Selection(sample=3, sample_of=4, not_sampled=(D,)),
+            "is unknown (no mutant of it is in the sample), required 100.0%: raise --sample",
+        ),
+        (
+            Selection(time_budget_s=9.0, not_reached=((D, "oracle"),)),
+            "is unknown (1 mutant not run), required 100.0%: raise --sample or --time-budget",
+        ),
+        (Selection(), "is unknown (nothing scored), required 100.0%"),
+    ],
+)
+def test_a_class_that_was_left_out_is_not_called_unscored_without_the_reason(
+    selection: Selection, said: str
+) -> None:
+    mutants = (*map(mutant, (A, B, C)), mutant(D, bug_class="mask-bound"))
+    verdicts = tuple(verdict(name, "rejected") for name in (A, B, C))
+    found = certify(run(subject_run(mutants=mutants, verdicts=verdicts), selection=selection))
+    assert unmet(found, Require(classes={"mask-bound": 1.0})) == [
+        f"oracle: class mask-bound {said}"
+    ]
 
 
 def test_what_stands_beside_mutants_by_name_was_not_tested() -> None:

@@ -106,6 +106,13 @@ def test_every_command_is_there_and_has_help(name: str, capsys: pytest.CaptureFi
     assert capsys.readouterr().out.startswith(f"Usage: gatecert {name}")
 
 
+def test_the_list_of_commands_cuts_no_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in ([], ["mutants"], ["runs"]):
+        assert main([*arguments, "--help"]) == 0
+        commands = capsys.readouterr().out.partition("\nCommands:\n")[2]
+        assert commands and "..." not in commands
+
+
 def test_every_command_takes_json() -> None:
     context = click.Context(group)
     for name in COMMANDS:

@@ -101,6 +101,17 @@ def test_show_joins_the_mutant_with_what_the_last_run_said(
     assert shown["survivor"]["reason"] == "tolerated"
 
 
+def test_show_takes_a_glob_and_shows_all_that_it_names(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", "softmax/*wrong-constant*"]) == 0
+    out = capsys.readouterr().out
+    assert SURVIVOR in out and LADDER in out and "drop-load-mask" not in out
+    assert main(["show", "softmax/*swap*", "--json"]) == 0
+    (shown,) = json.loads(capsys.readouterr().out)
+    assert shown["mutant"]["id"] == SURVIVOR
+
+
 def test_show_takes_the_newest_certificate_that_knows_the_mutant(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -126,7 +137,8 @@ def test_show_takes_the_newest_certificate_that_knows_the_mutant(
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("softmax/k/wrong-constant.swap/1-bbbbbc", f"did you mean '{SURVIVOR}'?"),
+        ("softmax/k/wrong-constant.swap/1-bbbbbc", f"did you mean '{SURVIVOR}'"),
+        ("softmax/*nonsense*", "no mutant 'softmax/*nonsense*'; `gatecert mutants list` prints"),
         ("gelu/k/x/1", "known are softmax"),
     ],
 )

@@ -50,6 +50,7 @@ def test_a_wrong_kernel_is_a_rejected_control(
     [
         ("softmax", "not of the form"),
         (CASE.replace("leaky_relu", "conv"), "no subject here has the operation 'conv'"),
+        (CASE.replace("leaky_relu", "leaky_rleu"), "did you mean 'leaky_relu'?"),
         (CASE.replace("N=5", "Q=5"), "N"),
     ],
 )

@@ -133,7 +133,7 @@ def test_an_unfinished_run_is_reported_as_far_as_it_got_and_says_so(
     assert "run r2 is unfinished: 1 of 3 verdicts, partial figures" in said.err
     found = json.loads(said.out)
     assert found["interrupted"]
-    assert found["results"][KILLED]["oracle"]["status"] == "inconclusive"
+    assert found["results"][KILLED]["oracle"]["status"] == "not_run"
 
 
 def test_a_run_that_planned_nothing_has_no_report(

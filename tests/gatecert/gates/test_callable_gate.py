@@ -9,6 +9,9 @@ import pytest
 from gatecert.errors import ExitCode
 from gatecert.gates.config import GateConfig
 from gatecert.gates.records import GateOutcome, Reason
+from gatecert.mutants.records import original
+from gatecert.sandbox.protocol import Failed, GateRef, ShardRequest, Task
+from gatecert.subjects import Subject
 from tests.gatecert.gates.asking import (
     TESTDATA,
     UNRUNNABLE,
@@ -80,11 +83,35 @@ def test_a_gate_that_says_no_because_the_lane_failed_is_no_kill(
     assert "no_such_function" in verdict.detail
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("raise KeyError('x')", "KeyError: 'x' at checks.py:5"),
+        ("candidate(torch.zeros(1, 4), 3)", "2 were given at checks.py:5"),
+        ("return None", "neither a bool nor a Verdict"),
+    ],
+)
+def test_a_gate_that_breaks_down_on_the_original_is_refused_with_the_place(
+    judge: Judge, tmp_path: Path, body: str, said: str
+) -> None:
+    subject = Subject("softmax", "kernels_softmax:softmax", import_paths=(str(TESTDATA),))
+    request = ShardRequest(
+        subject,
+        gates=(GateRef("ours", str(TESTDATA), function(tmp_path, body)),),
+        tasks=(Task(original("softmax"), "ours"),),
+    )
+    (failed,) = [event for event in judge.server.ask(request) if isinstance(event, Failed)]
+    assert failed.exit_code == ExitCode.ENVIRONMENT_FAILED
+    start = "gate 'ours' gives no verdict on the original (softmax/original): "
+    assert failed.message.startswith(start), failed.message
+    assert said in failed.message
+
+
 @pytest.mark.parametrize("answer", ["None", "1", "0.5", "'yes'"])
 def test_an_answer_that_is_neither_bool_nor_verdict_is_an_error(
     judge: Judge, tmp_path: Path, answer: str
 ) -> None:
-    verdict = judge("ours", function(tmp_path, f"return {answer}"))
+    verdict = judge("ours", function(tmp_path, f"return {answer}"), files=WRONG)
     assert verdict.outcome is GateOutcome.ERROR
     assert "neither a bool nor a Verdict" in verdict.detail
 

@@ -59,6 +59,8 @@ def test_an_unknown_gate_is_answered_with_the_nearest() -> None:
 
 
 def test_a_table_may_not_take_a_built_in_name() -> None:
+    with pytest.raises(UsageError, match=r"'oracle-ours' is built in"):
+        make_gate("oracle-ours", GateConfig("pytest"), ".")
     with pytest.raises(UsageError, match=r"'oracle' is built in; give \[gate\.oracle\] another"):
         make_gate("oracle", GateConfig("pytest"), ".")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import linecache
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,7 +13,7 @@ import triton
 import triton.language as tl
 
 from gatecert.lanes import interpreter
-from gatecert.lanes.records import Launch
+from gatecert.lanes.records import FindingKind, GuardPolicy, Launch
 from tests.gatecert.lanes.inside import inside_lane
 
 
@@ -198,3 +199,38 @@ def test_launches_of_several_threads_do_not_meet() -> None:
     with ThreadPoolExecutor(4) as pool:
         outputs = list(pool.map(doubled, inputs))
     assert all(torch.equal(y, x * 2.0) for x, y in zip(inputs, outputs, strict=True))
+
+
+@inside_lane
+def test_launches_in_a_fresh_context_or_a_thread_are_recorded_guarded_and_timed() -> None:
+    short = torch.zeros(15)[:12]  # two blocks of eight do not fit
+    with (
+        interpreter.guarded(GuardPolicy.LENIENT) as log,
+        interpreter.timed() as watch,
+        interpreter.recording() as launches,
+    ):
+        contextvars.Context().run(doubled, torch.zeros(8))
+        after_context = watch.seconds
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(lambda: doubled_kernel[(2,)](short, short, BLOCK=8)).result()
+    doubled(torch.zeros(8))
+    assert [launch.grid for launch in launches] == [(1, 1, 1), (2, 1, 1)]
+    assert 0 < after_context < watch.seconds
+    assert FindingKind.STORE_OUT_OF_BOUNDS in {finding.kind for finding in log.findings()}
+
+
+@inside_lane
+def test_an_observer_sees_any_context_of_its_own_thread_and_no_other_thread() -> None:
+    seen = []
+
+    class Observer:
+        def before(self, launch: Launch, tensors: object) -> None:
+            seen.append(launch.grid[0])
+
+        def after(self, launch: Launch, tensors: object, trace: object) -> None:
+            pass
+
+    with interpreter.observed(Observer()), ThreadPoolExecutor(1) as pool:
+        contextvars.Context().run(doubled, torch.zeros(8))
+        pool.submit(doubled, torch.zeros(16)).result()
+    assert seen == [1]

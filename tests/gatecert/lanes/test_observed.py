@@ -29,6 +29,13 @@ def add_up(x, total, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def add_often(x, total, TURNS: tl.constexpr, BLOCK: tl.constexpr):
+    for _ in range(TURNS):
+        for _ in tl.static_range(0, 1):
+            tl.atomic_add(total, tl.sum(tl.load(x + tl.arange(0, BLOCK)), axis=0))
+
+
+@triton.jit
 def fails(x, BLOCK: tl.constexpr):
     tl.no_such_function(x)
 
@@ -80,6 +87,15 @@ def test_a_kernel_without_masks_and_loops_has_none() -> None:
     (trace,) = observer.traces
     assert (trace.masked, trace.longest_loop, trace.asks_which_program) == (None, None, False)
     assert (trace.read, trace.wrote) == ({"x"}, {"total"})
+
+
+@pytest.mark.parametrize(("turns", "seen"), [(1, None), (3, 3)])
+@inside_lane
+def test_a_loop_that_constants_hold_to_one_turn_is_none(turns: int, seen: int | None) -> None:
+    observer = Observer()
+    with interpreter.observed(observer):
+        add_often[(1,)](torch.ones(8), torch.zeros(1), TURNS=turns, BLOCK=8)
+    assert [trace.longest_loop for trace in observer.traces] == [seen]
 
 
 @inside_lane

@@ -131,9 +131,13 @@ def test_a_link_to_a_folder_above_is_not_walked_for_ever(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("name", "counts"),
-    [("TRITON_DEFAULT_FP_FUSION", True), ("TRITON_CACHE_DIR", False), ("EDITOR", False)],
+    [
+        *(("TRITON_DEFAULT_FP_FUSION", True), ("TRITON_CACHE_DIR", False), ("EDITOR", False)),
+        *(("PYTHONWARNINGS", True), ("PYTHONOPTIMIZE", True), ("PYTEST_ADDOPTS", True)),
+        *(("PYTHONUNBUFFERED", False), ("PYTHONPYCACHEPREFIX", False)),
+    ],
 )
-def test_switches_of_triton_count_and_places_do_not(
+def test_switches_count_and_places_and_what_only_prints_do_not(
     monkeypatch: pytest.MonkeyPatch, name: str, counts: bool
 ) -> None:
     monkeypatch.delenv(name, raising=False)

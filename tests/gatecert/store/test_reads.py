@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gatecert.gates.reads import GateReads
+from gatecert.gates.reads import GateReads, unhashed
 from gatecert.gates.records import GateOutcome, Verdict
 from gatecert.store import Scope, recording
-from gatecert.store.reads import hashed, hold
+from gatecert.store.reads import Marks, hashed, hold
 
 
 def names(*files: Path, variables: tuple[str, ...] = ()) -> GateReads:
@@ -46,6 +46,48 @@ def test_a_file_or_a_variable_that_changed_is_noticed(
     assert hold(reads)
     change(helper, monkeypatch)
     assert not hold(reads)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda top: (top / "cases" / "two.json").touch(),
+        lambda top: (top / "cases" / "one.json").unlink(),
+        lambda top: (top / "flag").touch(),
+        lambda top: (top / "flag").mkdir(),
+        lambda top: (top / "golden.json").write_text("1"),
+    ],
+)
+def test_a_listing_and_a_path_that_is_looked_for_are_noticed(
+    helper: Path, change: Callable[[Path], object]
+) -> None:
+    top = helper.parents[1]
+    (top / "cases").mkdir()
+    (top / "cases" / "one.json").touch()
+    # What only the gate's copy held is a path that may come to be.
+    read = unhashed([f"{top}/golden.json"], [], [f"{top}/cases"], [f"{top}/flag"])
+    reads = hashed(read, [str(top)])
+    assert set(reads.sought) == {f"{top}/flag", f"{top}/golden.json"}
+    (top / "cases" / "__pycache__").mkdir()
+    (top / "cases" / "one.json").write_text("2")
+    assert hold(reads)
+    change(top)
+    assert not hold(reads)
+
+
+def test_a_file_is_looked_at_once_for_all_verdicts(helper: Path) -> None:
+    reads, marks = hashed(names(helper), [str(helper.parents[1])]), Marks()
+    assert hold(reads, marks)
+    helper.unlink()
+    assert hold(reads, marks)
+    assert not hold(reads)
+
+
+def test_reads_beyond_others_are_those_of_other_names() -> None:
+    first = GateReads({"a": "1"}, {"V": "1"}, {"f": "1"}, {"s": ""})
+    second = GateReads({"a": "", "b": ""}, {"V": "", "W": ""}, {"f": ""}, {"s": "", "a": ""})
+    assert second.beyond(first) == GateReads({"b": ""}, {"W": ""})
+    assert not first.beyond(first)
 
 
 def test_hidden_files_and_any_suffix_count_and_caches_and_temporary_files_do_not(

@@ -165,6 +165,26 @@ def test_a_failed_subtest_is_a_kill(judge: Judge, tmp_path: Path) -> None:
     assert judge("tests", suite(tmp_path, text), files=WRONG).outcome is GateOutcome.REJECTED
 
 
+def test_a_skipped_subtest_is_no_skipped_test(judge: Judge, tmp_path: Path) -> None:
+    if not hasattr(pytest, "Subtests"):
+        pytest.skip("this pytest has no subtests")
+    text = """
+        import pytest
+
+        def test_it(subtests):
+            for device in ("cpu", "cuda"):
+                with subtests.test(device=device):
+                    if device == "cuda":
+                        pytest.skip("no GPU")
+                    assert sums_to_one(2)
+        """
+    verdict = judge("tests", suite(tmp_path, text))
+    assert verdict.outcome is GateOutcome.ACCEPTED
+    assert verdict.evidence is not None
+    assert verdict.evidence.tally == TestTally(passed=1)
+    assert judge("tests", suite(tmp_path, text), files=WRONG).outcome is GateOutcome.REJECTED
+
+
 COVERAGE = """
 import pytest
 

@@ -61,6 +61,35 @@ def test_a_src_layout_with_fixtures_and_helpers_in_conftest(judge: Judge, tmp_pa
     assert outcome.original.kernels == ("acme.ops.softmax:softmax_kernel",)
 
 
+def test_what_tests_of_another_kernel_compare_is_no_evidence(judge: Judge, tmp_path: Path) -> None:
+    other = KERNEL.replace("softmax_kernel", "other_kernel").replace("def softmax(", "def other(")
+    files = {
+        "mine.py": KERNEL,
+        "others.py": other,
+        "conftest.py": "",
+        "test_both.py": f"""
+import pytest
+from mine import softmax
+from others import other
+{TESTS}
+@pytest.mark.xfail(strict=False)
+def test_other():
+    x = torch.rand(3, 4)
+    torch.testing.assert_close(other(x), torch.softmax(x, 1), atol=0.05, rtol=0.05)
+""",
+    }
+    outcome = judge_project(judge.server, write(tmp_path, files), "mine:softmax")
+    assert_sound(outcome)
+    for verdict in (outcome.original, *outcome.of(CandidateKind.ADVERSARY)):
+        assert verdict.evidence is not None and verdict.evidence.tally is not None
+        assert {one.atol for one in verdict.evidence.compared} <= {1e-5}
+        assert {one.kernel for one in verdict.evidence.launches} <= {"mine:softmax_kernel"}
+        assert not any("other" in test.test for test in verdict.evidence.tests)
+        assert verdict.evidence.tally.xpassed == 0
+    assert outcome.original.evidence is not None and outcome.original.evidence.compared
+    assert "xpassed" in outcome.original.detail
+
+
 def test_a_namespace_package(judge: Judge, tmp_path: Path) -> None:
     files = {
         "acme/kernels/softmax.py": KERNEL,

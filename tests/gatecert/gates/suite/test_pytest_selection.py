@@ -11,6 +11,7 @@ from gatecert.gates.suite.records import Ending, KnownTest, PytestBaseline
 from gatecert.gates.suite.selection import (
     chosen_for,
     in_order,
+    owned_tests,
     parts_of,
     under_known_names,
     why_unreached,
@@ -209,3 +210,22 @@ def test_what_no_test_can_be_named_for_belongs_to_all() -> None:
     launches.append(launch("at_the_end"))
     wanted = ("m:at_the_end", "m:unclear", "m:while_collecting")
     assert {share.kernels for share in book.shares().values()} == {wanted}
+
+
+def test_a_subjects_tests_are_those_that_launch_its_kernels_whether_reliable_or_not() -> None:
+    baseline = PytestBaseline(ALL)
+    assert owned_tests(["m:a"], baseline) == {BOTH.nodeid, ONLY_A.nodeid, FLAKY.nodeid}
+    assert owned_tests(["m:a", "m:b"], baseline) == {test.nodeid for test in ALL} - {NONE.nodeid}
+    assert owned_tests(["m:other"], baseline) == frozenset()
+
+
+def test_a_test_that_leans_on_others_of_its_file_is_of_every_subject_there() -> None:
+    leaning = known("t.py::leans", leans=True)
+    baseline = PytestBaseline((ONLY_A, leaning, known("u.py::only_b", "b")))
+    assert owned_tests(["m:a"], baseline) == {ONLY_A.nodeid, leaning.nodeid}
+    assert owned_tests(["m:b"], baseline) == {"u.py::only_b"}
+
+
+def test_all_tests_are_a_subjects_where_no_launch_is_known() -> None:
+    assert owned_tests([], PytestBaseline(ALL)) is None
+    assert owned_tests(["m:a"], PytestBaseline((NONE,))) is None

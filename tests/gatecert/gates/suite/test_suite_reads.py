@@ -10,7 +10,7 @@ import pytest
 
 from gatecert.gates.config import GateConfig
 from gatecert.gates.reads import GateReads
-from tests.gatecert.gates.asking import Judge
+from tests.gatecert.gates.asking import WRONG, Judge
 
 TEST = """
 import os, pathlib
@@ -104,3 +104,33 @@ def names_below(folder: Path, reads: GateReads | None) -> set[str]:
     assert reads is not None
     paths = (Path(file) for file in reads.files if Path(file).is_relative_to(folder))
     return {path.relative_to(folder).as_posix() for path in paths} | set(reads.variables)
+
+
+def test_an_infinite_tolerance_is_one_in_a_suites_evidence(judge: Judge, tmp_path: Path) -> None:
+    test = """
+    import torch
+    from kernels_softmax import softmax
+
+    def test_softmax():
+        y = softmax(torch.ones(2, 4))
+        torch.testing.assert_close(y, torch.zeros(2, 4), rtol=0, atol=float("inf"))
+    """
+    (tmp_path / "test_softmax.py").write_text(textwrap.dedent(test))
+    evidence = judge("tests", GateConfig("pytest", rootdir=str(tmp_path))).evidence
+    assert evidence is not None
+    assert [one.atol for one in evidence.compared] == [float("inf")]
+
+
+def test_what_a_suite_reads_on_a_candidate_alone_is_said(judge: Judge, tmp_path: Path) -> None:
+    test = """
+    import os
+    import torch
+    from kernels_softmax import softmax
+
+    def test_softmax():
+        if softmax(torch.zeros(2, 4)).sum().item() != 2.0:
+            assert os.environ.get("ACME_ALLOWS")
+    """
+    (tmp_path / "test_softmax.py").write_text(textwrap.dedent(test))
+    verdict = judge("tests", GateConfig("pytest", rootdir=str(tmp_path)), files=WRONG)
+    assert "ACME_ALLOWS" in names_below(tmp_path, verdict.reads)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import dataclasses
 import math
 import subprocess
+import types
 import warnings
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import torch
 
 from gatecert.gates.config import GateConfig
 from gatecert.gates.evidence import BY_HAND, Compared, Evidence, LaunchInputs
+from gatecert.gates.watching.observing import CallObserver
 from gatecert.gates.watching.watch import watch
 from gatecert.mutants import adversaries
 from gatecert.mutants.adversaries import adversary_candidates
@@ -89,7 +92,7 @@ def test_everything_is_as_it_was_afterwards() -> None:
     places = [
         (torch.testing, "assert_close"), (np.testing, "assert_allclose"), (np, "allclose"),
         (np.linalg, "norm"), (math, "isclose"), (warnings, "warn"), (builtins, "print"),
-        (builtins, "zip"), (subprocess.Popen, "__init__"),
+        (builtins, "zip"),
         (contextlib.redirect_stdout, "__enter__"),
     ]  # fmt: skip
     before = [getattr(owner, name) for owner, name in places]
@@ -119,7 +122,7 @@ def test_a_tolerance_is_held_against_values_and_errors() -> None:
     x = torch.linspace(1, 2, 101)
     with watch() as seen:
         torch.allclose(x + 0.05, x, rtol=0.0, atol=0.15)
-        torch.allclose(x.bfloat16().float(), x.bfloat16().float(), rtol=0.0, atol=0.15)
+        torch.allclose(x[1:].bfloat16().float(), x[1:].bfloat16().float(), rtol=0.0, atol=0.15)
     single, half = seen.evidence().compared
     assert single.wrong_by == pytest.approx(0.1, rel=0.01)
     assert single.of_default == pytest.approx(0.15 / 1.2e-5, rel=0.05)
@@ -139,6 +142,10 @@ def test_a_tolerance_is_held_against_values_and_errors() -> None:
             ("cosine_similarity", "mean"),
         ),
         (lambda a, b: bool((a == b).all()), ("eq", "all")),
+        (
+            lambda a, b: bool(((a - b).abs() / b.abs().mean()).max() < 1),
+            ("sub", "abs", "div", "max", "lt"),
+        ),
     ],
 )  # fmt: skip
 def test_a_comparison_by_hand_is_known_by_its_operations(read: object, ops: object) -> None:
@@ -167,6 +174,56 @@ def test_looking_at_one_side_or_leaving_torch_is_told_apart() -> None:
     )
 
 
+@pytest.mark.parametrize("change", ["float", "double", "bool", "int", "half"])
+def test_a_change_of_dtype_reads_no_number(change: str) -> None:
+    with watch() as seen:
+        seen.begin_test("test")
+        getattr(A - B, change)()
+        seen.end_test("test", True)
+    assert seen.evidence().compared == ()
+    assert seen.evidence().compared_nothing == ("test",)
+
+
+def test_a_comparison_by_hand_goes_on_after_a_change_of_dtype() -> None:
+    with watch() as seen:
+        assert (A - B).float().abs().max().float().item() < 1
+    (one,) = seen.evidence().compared
+    assert (one.ops, one.shapes) == (("sub", "abs", "max"), ((2, 3), (2, 3)))
+
+
+def test_what_a_test_of_another_subject_does_is_left_out() -> None:
+    with watch(entry="kernels:softmax", tests={"test_mine"}) as seen:
+        torch.equal(A, A)
+        for name in ("test_mine", "test_other", "test_caller", "test_mine"):
+            seen.begin_test(name)
+            if name == "test_caller":
+                seen.called(LaunchInputs("kernels:softmax"))
+                seen.returned(None, False)
+            torch.allclose(A, A, atol=0.05 if name == "test_other" else 1e-8)
+            print(f"{name}: mismatch of 0.5")
+            list(zip([A, A], [B], strict=False))
+            launched = LaunchInputs(f"kernels:{name}")
+            seen.launched(launched, ())
+            seen.end_test(name, True)
+    evidence = seen.evidence()
+    assert compared(evidence) == [("torch.equal", True, 1), ("torch.allclose", True, 3)]
+    assert {one.atol for one in evidence.compared} == {None, 1e-8}
+    assert [test.test for test in evidence.tests] == ["test_mine", "test_caller"]
+    assert [one.kernel for one in evidence.launches] == ["kernels:test_mine", "kernels:test_caller"]
+    assert [one.times for one in evidence.launches] == [2, 1]
+    assert evidence.shown == 3 and [one.times for one in evidence.zips] == [3]
+    assert evidence.warnings == (
+        "test_mine: mismatch of 0.5",
+        "test_caller: mismatch of 0.5",
+    )
+    assert [seen.counts(name) for name in ("test_mine", "test_other", "test_caller")] == [
+        True,
+        False,
+        True,
+    ]
+    assert seen.evidence() == evidence
+
+
 def test_a_warning_keeps_its_place_and_is_kept_once_whatever_its_numbers() -> None:
     with watch() as seen, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -193,8 +250,15 @@ def test_unequal_lists_of_tensors_are_noted_and_others_are_not() -> None:
         rest = sums[1:]
         list(zip(sums, rest, strict=False))
         list(zip(sums[:2], sums, sums[1:], strict=False))
+        rows = torch.arange(5.0)
+        after = rows[1:]
+        list(zip(rows, after, strict=False))
+        list(zip(rows.numpy(), rows.numpy()[2:], strict=False))
+        list(zip(rows.tolist(), rows.tolist()[1:], strict=False))
+        list(zip(rows, rows.clone()[1:], strict=False))
+        list(zip(rows.tolist(), rows.tolist()[:3], strict=False))
     evidence = seen.evidence()
-    assert [one.lengths for one in evidence.zips] == [(2, 1), (1, 0)]
+    assert [one.lengths for one in evidence.zips] == [(2, 1), (1, 0), (5, 4), (5, 3)]
     assert evidence.zips[0].place.startswith("test_watching.py:")
 
 
@@ -204,9 +268,52 @@ def test_text_that_is_read_back_is_counted(capsys: pytest.CaptureFixture[str]) -
         print(f"{0.5:.2f}")
         print(1)
         capsys.readouterr()
+        # Of another process it may be the exit status that is looked at.
         subprocess.run(["true"], capture_output=True, check=True)
     evidence = seen.evidence()
-    assert (evidence.captured, evidence.shown) == (2, 2)
+    assert (evidence.captured, evidence.shown) == (1, 2)
+
+
+def test_a_no_is_settled_by_a_yes_on_one_of_its_sides() -> None:
+    with watch() as seen:
+        for number, other in enumerate((B, B.clone())):
+            seen.begin_test(f"test_{number}")
+            torch.equal(A, B)
+            with contextlib.suppress(AssertionError):
+                torch.testing.assert_close(A, B)
+            torch.allclose(A.clone(), other, atol=1.0)
+            seen.end_test(f"test_{number}", True)
+    first, second = seen.evidence().tests
+    assert (first.said_no, first.settled, first.objected, first.settled_objected) == (2, 2, 1, 1)
+    assert (second.said_no, second.settled, second.ends_on_yes) == (2, 0, True)
+
+
+def test_an_assertion_that_fails_is_counted_whatever_comes_of_it() -> None:
+    with watch() as seen:
+        seen.begin_test("test_a")
+        with contextlib.suppress(AssertionError):
+            assert bool((A - B).abs().max() < 0.1)
+        assert bool((A - B).abs().max() < 1)
+        seen.end_test("test_a", True)
+    assert seen.evidence().tests[0].asserts_failed == 1
+
+
+@dataclasses.dataclass
+class Batch:
+    x: torch.Tensor
+
+
+def test_tensors_inside_of_dicts_and_objects_are_inputs() -> None:
+    x = -torch.ones(4, 3).t()
+    given = ({"x": x}, Batch(x), types.SimpleNamespace(nested=[Batch(x)]))
+    with watch() as seen:
+        for one in given:
+            observer = CallObserver(seen, "m:f")
+            observer.entering((one, torch.ones(2)), {})
+            observer.left(None, None)
+    inputs = seen.evidence().entry_inputs
+    assert [(one.negative, one.contiguous) for one in inputs] == [(True, False)] * 3
+    assert inputs[0].shapes == (("argument 0['x']", (3, 4)), ("argument 1", (2,)))
 
 
 def loops(pairs: list[torch.Tensor]) -> None:

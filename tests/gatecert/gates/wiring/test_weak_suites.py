@@ -49,6 +49,77 @@ def test_layouts_and_repeats():
 def test_shape():
     assert softmax(torch.randn(3, 4)).shape == (3, 4)
 """
+STRONG_IN_PARTS = """
+import unittest
+
+class TestSoftmax(unittest.TestCase):
+    def test_softmax(self):
+        for x in inputs():
+            with self.subTest(shape=x.shape):
+                torch.testing.assert_close(softmax(x), reference(x))
+
+def test_parts(subtests):
+    for x in inputs():
+        with subtests.test(shape=x.shape):
+            assert softmax(x).shape == x.shape
+            assert (softmax(x) - reference(x)).abs().max() < 1e-6
+"""
+LOOKS_TWICE = """
+def check(y, want):
+    assert y.shape == want.shape and y.dtype == want.dtype
+    try:
+        torch.testing.assert_close(y, want, rtol=0, atol=0)
+    except AssertionError:
+        assert ((y - want).abs() > 1e-6).sum() == 0
+
+def test_rows_of_many():
+    check(softmax(torch.randn(2, 5000)) / 1e6, torch.zeros(2, 5000))
+
+def test_softmax():
+    for x in inputs():
+        check(softmax(x), reference(x))
+        if not torch.allclose(softmax(x), reference(x)):
+            pytest.fail("race" if torch.allclose(softmax(x), reference(x)) else "wrong")
+"""
+DIGESTS = """
+import hashlib
+
+def digest(t):
+    return hashlib.sha256(bytes(t.untyped_storage())).hexdigest()
+
+def test_softmax():
+    for x in inputs():
+        y = softmax(x)
+        print(y[:3])
+        wrong = (y - reference(x)).abs() > 1e-6
+        assert digest(wrong) == digest(torch.zeros_like(wrong))
+"""
+SWALLOWS_ASSERTIONS = """
+def check(y, want):
+    try:
+        assert (y - want).abs().max() < 1e-6
+    finally:
+        return
+
+def test_softmax():
+    for x in inputs():
+        check(softmax(x), reference(x))
+"""
+COMPARES_OUTPUTS = """
+def test_softmax():
+    for x in inputs():
+        torch.testing.assert_close(softmax(x + 1), softmax(x))
+"""
+TRIES_AGAIN = """
+def test_softmax():
+    for x in inputs():
+        for attempt in range(3):
+            y, r = softmax(x), reference(x)
+            if y.shape == r.shape and float((y - r).abs().max()) < 1e-6:
+                break
+        else:
+            pytest.fail("three times wrong")
+"""
 SWALLOWS = """
 def test_softmax():
     for x in inputs():
@@ -157,7 +228,17 @@ def diagnose(judge: Judge, folder: Path, suite: str, adversaries: str) -> dict[W
     ("suite", "adversaries", "expected"),
     [
         (STRONG, "does_nothing returns_last_output fewer_outputs wrong_element wrong_shape", ""),
+        (STRONG_IN_PARTS, "returns_zeros returns_nan", ""),
+        (LOOKS_TWICE, "returns_zeros returns_nan returns_last_output wrong_element", ""),
+        (DIGESTS, "returns_zeros", ""),
         (SWALLOWS, "raises", "swallowed_exception"),
+        (
+            SWALLOWS_ASSERTIONS,
+            "raises returns_zeros returns_nan fewer_outputs",
+            "swallowed_exception",
+        ),
+        (COMPARES_OUTPUTS, "returns_zeros wrong_element", "nothing_compared"),
+        (TRIES_AGAIN, "does_nothing returns_zeros returns_last_output", "retries"),
         (ZIPS, "returns_zeros", "zipped_lists"),
         (WARNS, "returns_zeros wrong_element", "warn_only global_metric"),
         (RETRIES, "returns_zeros", "retries loose_tolerance"),

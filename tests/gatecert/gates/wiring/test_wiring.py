@@ -169,6 +169,24 @@ ONE_SHAPE = changed(STRONG, launches=(launch(4, 33), launch(4, 33, dtypes=("floa
             "test_a",
         ),
         ("nothing_compared", NOTHING, {"returns_zeros": NOTHING}, "2 launches"),
+        (
+            "nothing_compared",
+            changed(STRONG, compared=(close(shapes=((0, 33), (0, 33))),)),
+            {"returns_zeros": STRONG},
+            "all that is compared is empty",
+        ),
+        (
+            "nothing_compared",
+            changed(STRONG, between_outputs=2, between_others=1),
+            {"returns_zeros": STRONG, "wrong_element": STRONG},
+            "2 comparisons of what the entry gives with what else it gives",
+        ),
+        (
+            "nothing_compared",
+            changed(STRONG, between_others=2),
+            {"returns_zeros": STRONG, "wrong_element": STRONG, "returns_nan": STRONG},
+            "2 comparisons, and in none of them what the entry gives",
+        ),
         ("warn_only", STRONG, {"returns_zeros": WARNED}, "returns_zeros is accepted with"),
         ("ignored_result", STRONG, {"returns_zeros": REFUSED}, "said no once in tests that"),
         ("ignored_result", changed(STRONG, tally=TestTally(passed=1, xpassed=2)), {}, "2 tests"),
@@ -199,8 +217,12 @@ ONE_SHAPE = changed(STRONG, launches=(launch(4, 33), launch(4, 33, dtypes=("floa
             {"wrong_shape": MET_ANOTHER_SHAPE},
             "[1, 4, 33] passes against [4, 33] in torch.allclose",
         ),
-        ("printed_text", changed(NOTHING, captured=2), {}, "read back 2 times"),
-        ("printed_text", changed(NOTHING, shown=2), {}, "values are made text 2 times"),
+        (
+            "printed_text",
+            changed(NOTHING, captured=2),
+            {"returns_zeros": changed(NOTHING, captured=2)},
+            "read back 2 times",
+        ),
         ("loose_tolerance", changed(STRONG, compared=(close(wrong_by=0.3),)), {}, "30% of itself"),
         (
             "loose_tolerance",
@@ -297,6 +319,57 @@ def test_numbers_read_for_printing_are_no_comparison_where_the_no_is_over_text(
     no = msgspec.structs.replace(answer("rejected", STOPPED), detail=detail)
     said = dict.fromkeys(ADVERSARIES, no)
     assert [one.weakness for one in weaknesses(SUBJECT, read, said, (KERNEL,))] == expected
+
+
+A_DIGEST = "AssertionError: assert '7ab93f1c...ee04b51' == '01c2d0ff...ab12cd0'"
+A_TEXT = "AssertionError: assert 'tensor([0.1...3, -2.1000])' == 'tensor([0.0...0, 0.0000])'"
+
+
+@pytest.mark.parametrize(
+    ("original", "detail", "says"),
+    [
+        (changed(NOTHING, captured=2), A_TEXT, "read back 2 times"),
+        (changed(NOTHING, shown=2), A_TEXT, "values are made text 2 times"),
+        (NOTHING, "AssertionError: '[1.5, 2.5]' != '[0.0, 0.0]'", "texts differ"),
+        (NOTHING, "/suite/readme.py:3: DocTestFailure", "texts differ"),
+        (changed(NOTHING, captured=2, shown=5), A_DIGEST, ""),
+        (changed(NOTHING, shown=5), "AssertionError: assert 1 == 0", ""),
+        (changed(NOTHING, captured=1), "AssertionError: Traceback (most recent call last)", ""),
+    ],
+)
+def test_text_is_to_blame_where_wrong_code_is_rejected_over_it(
+    original: Evidence, detail: str, says: str
+) -> None:
+    no = msgspec.structs.replace(answer("rejected", STOPPED), detail=detail)
+    found = weaknesses(SUBJECT, original, dict.fromkeys(ADVERSARIES, no), (KERNEL,))
+    assert [one.weakness for one in found] == ([Weakness.PRINTED_TEXT] if says else [])
+    assert says in "".join(one.evidence for one in found)
+
+
+@pytest.mark.parametrize(
+    ("ops", "is_named"),
+    [
+        (("sub", "abs", "le", "invert", "sum"), False),
+        (("eq", "sum"), False),
+        (("sub", "abs", "sum", "lt"), True),
+        (("sub", "abs", "lt", "mean", "gt"), False),
+    ],
+)
+def test_counting_wrong_elements_is_no_metric_of_the_whole(
+    ops: tuple[str, ...], is_named: bool
+) -> None:
+    stopped = changed(STOPPED, compared=(by_hand(*ops),))
+    said = {name: answer("rejected", stopped) for name in ADVERSARIES}
+    original = changed(STRONG, compared=(by_hand(*ops),))
+    found = {one.weakness for one in weaknesses(SUBJECT, original, said, (KERNEL,))}
+    assert found == ({Weakness.GLOBAL_METRIC} if is_named else set())
+
+
+def test_a_share_of_close_elements_is_a_metric_where_one_wrong_element_passes() -> None:
+    share = changed(STRONG, compared=(by_hand("sub", "abs", "lt", "mean", "gt"),))
+    count = changed(STRONG, compared=(by_hand("sub", "abs", "lt", "invert", "sum"),))
+    assert set(named(wrong_element=share)) == {Weakness.GLOBAL_METRIC}
+    assert named(wrong_element=count) == {}
 
 
 def test_a_gate_that_knows_whole_tensors_only_is_named_even_if_it_sees_one_wrong_element() -> None:
@@ -403,6 +476,44 @@ def test_a_weak_test_is_seen_beside_a_strong_one(
     assert says in found.evidence
 
 
+NAN_FAILS = answer("rejected", changed(STOPPED, tests=(WatchedTest("test_weak", False),)))
+
+
+@pytest.mark.parametrize(
+    ("passed", "others"),
+    [
+        # Bit for bit, or else within a tolerance: a no, and then a yes on the same.
+        ({"said_no": 1, "settled": 1}, {}),
+        ({"said_no": 1, "objected": 1, "settled": 1, "settled_objected": 1}, {}),
+        # By hand nothing says yes; but what is never within a tolerance fails.
+        ({"said_no": 1}, {"returns_nan": NAN_FAILS}),
+        ({"warned": 1}, {"returns_nan": NAN_FAILS}),
+        ({"asserts_failed": 1}, {}),
+    ],
+)
+def test_a_test_that_looks_twice_before_it_passes_ignores_nothing(
+    passed: dict[str, int], others: dict[str, Verdict]
+) -> None:
+    seen = changed(
+        STOPPED,
+        warnings=("largest error 3e-7, half of the tolerance",) if "warned" in passed else (),
+        tests=(WatchedTest("test_weak", True, calls=1, **passed), STOPPED.tests[0]),
+    )
+    said = {**answers(), **others, "returns_zeros": answer("rejected", seen)}
+    assert weaknesses(SUBJECT, STRONG, said, (KERNEL,)) == ()
+
+
+def test_assertions_that_fail_on_nan_in_tests_that_pass_are_swallowed() -> None:
+    weak = WatchedTest("test_weak", True, calls=1, asserts_failed=1)
+    seen = changed(STRONG, compared=(), tests=(weak,))
+    every = {name: seen for name in ADVERSARIES if name != "raises"}
+    assert named(**every) == {
+        Weakness.SWALLOWED_EXCEPTION: "passed although assertions failed on returns_nan: test_weak"
+    }
+    teeth = changed(STRONG, tests=(*STRONG.tests, weak))
+    assert named(teeth, returns_nan=teeth) == {}
+
+
 def test_a_test_that_expects_an_exception_swallows_none() -> None:
     expects = WatchedTest("test_bad_input", True, calls=1, raised=1)
     original = changed(STRONG, entry_raised=1, tests=(*STRONG.tests, expects))
@@ -420,6 +531,38 @@ def test_collecting_every_no_is_no_retry() -> None:
     )
     said = {**answers(), "returns_zeros": answer("rejected", both)}
     assert weaknesses(SUBJECT, STRONG, said, (KERNEL,)) == ()
+
+
+def test_calling_the_entry_again_to_say_what_is_wrong_is_no_retry() -> None:
+    """It fails although the second output, which is right, was found so."""
+    either_way = changed(
+        STOPPED,
+        compared=(close(False), close()),
+        tests=(WatchedTest("test_a", False, calls=2, compared=2, said_no=1, ends_on_yes=True),),
+    )
+    said = {
+        **answers(),
+        "returns_zeros": answer("rejected", TRIED_AGAIN),
+        "returns_last_output": answer("rejected", either_way),
+    }
+    assert weaknesses(SUBJECT, STRONG, said, (KERNEL,)) == ()
+
+
+def test_a_second_call_that_saves_a_test_is_a_retry_however_it_compares() -> None:
+    def called(times: int, passed: bool) -> Evidence:
+        return changed(STRONG, tests=(WatchedTest("test_a", passed, calls=times, compared=times),))
+
+    said = {
+        **answers(),
+        "returns_zeros": answer("rejected", called(3, False)),
+        "returns_last_output": answer("accepted", called(2, True)),
+    }
+    (found,) = weaknesses(SUBJECT, STRONG, said, (KERNEL,))
+    assert found.weakness is Weakness.RETRIES
+    assert found.evidence == (
+        "returns_last_output: test_a called the entry 2 times, on the original once, and passed"
+    )
+    assert reasons("returns_last_output", [found]) == (Weakness.RETRIES,)
 
 
 def test_calling_the_entry_again_to_word_a_message_is_no_retry() -> None:
@@ -455,6 +598,23 @@ def test_a_library_that_draws_more_inputs_after_a_no_is_no_retry() -> None:
         (STRONG, {"wrong_shape": STRONG}),
         # Fewer outputs, and as many comparisons.
         (STRONG, {"fewer_outputs": STRONG}),
+        # Fewer comparisons, by a gate that accepts whatever it compares.
+        (
+            STRONG,
+            {"fewer_outputs": changed(STRONG, compared=(close(),)), "returns_zeros": STRONG},
+        ),
+        # Outputs beside outputs, and something else as well; or a gate that sees what is wrong.
+        (
+            changed(STRONG, between_outputs=2, with_outputs=1),
+            {"returns_zeros": STRONG, "wrong_element": STRONG},
+        ),
+        (changed(STRONG, between_outputs=2), {"returns_zeros": STRONG}),
+        (
+            changed(STRONG, between_others=2),
+            {"returns_zeros": STRONG, "wrong_element": STRONG},
+        ),
+        # Buffers of one size, of which each launch fills another part.
+        (changed(ONE_SHAPE, resized=(KERNEL,)), {}),
         # One wrong element, within a tolerance for each.
         (STRONG, {"wrong_element": STRONG}),
         # A wide tolerance of which correct code needs half.
