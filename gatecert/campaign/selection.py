@@ -165,10 +165,11 @@ def rounds(
     for _, tasks in _tasks_of(work, {CandidateKind.MUTANT}):
         for task in tasks:
             by_mutant.setdefault(task.candidate.id, []).append(task)
-    mutants = [mutant for mutant in _running(work) if mutant.id not in settled]
+    running = _running(work)
+    mutants = [mutant for mutant in running if mutant.id not in settled]
     order = fair_order((m for m in mutants if m.scored), plan.seed)
     order += fair_order((m for m in mutants if not m.scored), plan.seed)
-    order += (mutant for mutant in _running(work) if mutant.id in settled)
+    order += (mutant for mutant in running if mutant.id in settled)
     # One subject has nobody to wait for: its order alone is fair.
     size = len(order) if len(subjects) == 1 else _MUTANTS_PER_ROUND * len(subjects)
     for start in range(0, len(order), size or 1):

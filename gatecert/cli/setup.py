@@ -12,6 +12,7 @@ import click
 
 from gatecert.config import CORPUS_CONFIG, Config, find_config_above, load_config
 from gatecert.errors import UsageError, did_you_mean
+from gatecert.gates.records import ORACLE
 from gatecert.results_folder import strangers
 from gatecert.subjects import Subject
 from gatecert.wording import listed
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from gatecert.operators.records import Operator
     from gatecert.store import Shard
 
-ORACLE = "oracle"
 YARDSTICK = "allclose-one-shape"
 _GLOB = re.compile(r"[*?[]")
 

@@ -39,7 +39,8 @@ _ELSEWHERE = frozenset(
     {"PYTHONEXECUTABLE", "PYTHONHASHSEED", "PYTHONHOME", "PYTHONPATH", "PYTHONUSERBASE"}
 )
 """Places, which are of one machine, and the seed that gatecert sets itself."""
-_LARGE_BYTES = 4 << 20
+LARGE_BYTES = 4 << 20
+"""Files above are not read anew each time."""
 
 
 def verdict_key(request: ShardRequest, task: Task, fingerprint: str) -> str:
@@ -212,7 +213,7 @@ def content_mark(path: Path) -> str:
     if not path.is_file():
         return ""
     status = path.stat()
-    if status.st_size > _LARGE_BYTES:
+    if status.st_size > LARGE_BYTES:
         return f"{status.st_size} {status.st_mtime_ns}"
     return hashlib.sha256(path.read_bytes()).hexdigest()
 

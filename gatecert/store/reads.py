@@ -15,9 +15,8 @@ from pathlib import Path
 
 from gatecert.gates.reads import KINDS, GateReads, unhashed
 from gatecert.sandbox.copy_plan import LEFT_OUT, is_left_out
-from gatecert.store.keys import text_sha256
+from gatecert.store.keys import LARGE_BYTES, text_sha256
 
-_LARGE_BYTES = 4 << 20
 _OF_THE_SYSTEM = ("/bin", "/dev", "/etc", "/lib", "/proc", "/run", "/sys", "/usr", "/var")
 _OF_THE_SESSION = frozenset(
     {
@@ -75,7 +74,7 @@ def sha256_of(path: Path) -> str:
     """Hash of a file's bytes, however many they are; a large one is read again only once its
     size or time of change is another."""
     status = path.stat()
-    if status.st_size > _LARGE_BYTES:
+    if status.st_size > LARGE_BYTES:
         return _sha256_once(path, status.st_size, status.st_mtime_ns)
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -84,12 +83,12 @@ def sha256_of(path: Path) -> str:
 def _sha256_once(path: Path, size: int, mtime_ns: int) -> str:
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        while part := file.read(_LARGE_BYTES):
+        while part := file.read(LARGE_BYTES):
             digest.update(part)
     return digest.hexdigest()
 
 
-def variable_sha256(name: str) -> str:
+def _variable_sha256(name: str) -> str:
     """Hash of an environment variable's value; "" where it is not set."""
     value = os.environ.get(name)
     return "" if value is None else text_sha256(value)
@@ -117,7 +116,7 @@ def _kind_of(path: str) -> str:
 
 _LOOKING = {
     "files": _file_mark,
-    "variables": variable_sha256,
+    "variables": _variable_sha256,
     "folders": _names_sha256,
     "sought": _kind_of,
 }
