@@ -13,8 +13,8 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 certify: $(VENV)/.installed  ## plant bugs in the built-in corpus and grade two gates with them
 	$(BIN)/gatecert certify --jobs $(JOBS) --out $(OUT)
 
-controls: $(VENV)/.installed  ## every control, ten seeds, all dtypes: none may be rejected
-	$(BIN)/gatecert controls --seeds 10 --jobs $(JOBS) --out $(OUT)
+controls: $(VENV)/.installed  ## originals under 25 seeds, rewrites under 5, all dtypes: none may be rejected
+	$(BIN)/gatecert controls --seeds 25 --rewrite-seeds 5 --jobs $(JOBS) --out $(OUT)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -14,7 +14,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 
 from gatecert.errors import UsageError, did_you_mean
-from gatecert.gates.config import GateConfig
+from gatecert.gates.config import ORACLE_PREFIX, GateConfig, OracleConfig
+from gatecert.launch_log import LoggedShape, choose_shapes, read_launch_log
 from gatecert.mutants.suppression import IGNORE_FILE, Entry, parse_ignore_file
 from gatecert.profiles import Profile, get_profile
 from gatecert.subjects import DTYPES, LAYOUT_NAMES, Subject
@@ -50,6 +51,8 @@ class SubjectTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A step in lower precision than float32: its dtype, or `input` for that of the inputs."""
     profile: str | None = None
     """Which profile applies to this subject, in place of that of the whole file."""
+    launch_log: str | None = None
+    """A file of `gatecert.record_launches`: the shapes in it are tried too."""
 
 
 class Require(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,6 +79,8 @@ class ConfigFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is under test, by a name of your choice."""
     gate: dict[str, GateConfig] = {}
     """Your own gates, by a name of your choice."""
+    oracle: dict[str, OracleConfig] = {}
+    """The oracle under other settings, by a name of your choice: the gate `oracle-NAME`."""
     require: Require = Require()
     """What the certified gate must reach."""
     import_paths: tuple[str, ...] = (".",)
@@ -91,6 +96,8 @@ class Config(msgspec.Struct, frozen=True):
     root: str
     subjects: tuple[Subject, ...]
     gates: dict[str, GateConfig] = {}
+    oracles: dict[str, OracleConfig] = {}
+    """By the names of the gates: `oracle-NAME`."""
     require: Require = Require()
     file: ConfigFile | None = None
     """As it was written, for a certificate to be held against later."""
@@ -108,6 +115,7 @@ _VALUES: dict[tuple[str, str], tuple[str, ...]] = {
 _TABLES: dict[str, type[msgspec.Struct]] = {
     "$.subject": SubjectTable,
     "$.gate": GateConfig,
+    "$.oracle": OracleConfig,
     "$.require": Require,
 }
 
@@ -152,12 +160,18 @@ def load_config(path: Path) -> Config:
     )
     if not subjects:
         raise UsageError(f"{path}: no [subject.NAME] table; add one with entry and operation")
+    for name in parsed.oracle:
+        if ORACLE_PREFIX + name in parsed.gate:
+            raise UsageError(
+                f"{path}: [oracle.{name}] and [gate.{ORACLE_PREFIX}{name}] are one name; change one"
+            )
     _check_classes(path, parsed.require)
     return Config(
         str(path),
         str(root),
         subjects,
         parsed.gate,
+        {ORACLE_PREFIX + name: table for name, table in parsed.oracle.items()},
         parsed.require,
         parsed,
         _read_ignored(root / IGNORE_FILE),
@@ -198,10 +212,10 @@ def with_profile(subject: Subject, profile: Profile) -> Subject:
     Raises:
         UsageError: the profile needs sizes that the subject does not list.
     """
-    if profile.needs_dims and not subject.dims:
+    if profile.needs_dims and not subject.dims and not subject.logged:
         raise UsageError(
             f"subject {subject.name!r}: profile {profile.name!r} looks at sizes of your own alone; "
-            "list them, as in dims = { N = [4096, 11008] }"
+            "list them, as in dims = { N = [4096, 11008] }, or name a launch_log"
         )
     return msgspec.structs.replace(subject, profile=profile)
 
@@ -227,17 +241,48 @@ def _subject(
             "bfloat16, tf32"
         )
     fields = {field: getattr(table, field) for field in SubjectTable.__struct_fields__}
-    del fields["profile"]
+    del fields["profile"], fields["launch_log"]
+    logged, notes = _logged(path, name, table)
     try:
         chosen = get_profile(profile if table.profile is None else table.profile)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
-    return with_profile(Subject(name=name, import_paths=import_paths, **fields), chosen)
+    subject = Subject(
+        name=name, import_paths=import_paths, logged=logged, log_notes=notes, **fields
+    )
+    return with_profile(subject, chosen)
+
+
+def _logged(
+    path: Path, name: str, table: SubjectTable
+) -> tuple[tuple[LoggedShape, ...], tuple[str, ...]]:
+    """What the subject's log of launches gives to try, and notes on the rest."""
+    where = f"{path}: subject.{name}"
+    if table.launch_log is None:
+        return (), ()
+    if table.operation is None:
+        raise UsageError(f"{where}.launch_log: it needs an operation, whose dims it tells")
+    try:
+        records, notes = read_launch_log(path.resolve().parent / table.launch_log)
+    except UsageError as error:
+        raise UsageError(f"{where}.launch_log: {error}") from None
+    shapes, others = choose_shapes(
+        records,
+        operation=table.operation,
+        subject=name,
+        dtypes=table.dtypes,
+        layouts=table.layouts,
+    )
+    return shapes, (*notes, *others)
 
 
 def _named(message: str, table: dict[str, Any]) -> str:
     """The message with the name of the table that is wrong, which msgspec leaves out."""
-    for section, record in (("subject", SubjectTable), ("gate", GateConfig)):
+    for section, record in (
+        ("subject", SubjectTable),
+        ("gate", GateConfig),
+        ("oracle", OracleConfig),
+    ):
         tables = table.get(section)
         for name, value in tables.items() if isinstance(tables, dict) else ():
             try:

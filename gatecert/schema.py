@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from gatecert.config import ConfigFile, Require, SubjectTable
-from gatecert.gates.config import TOOLS, GateConfig
+from gatecert.gates.config import TOOLS, GateConfig, OracleConfig
 from gatecert.subjects import DTYPES
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -20,6 +20,7 @@ TABLES: Mapping[str, type[msgspec.Struct]] = {
     "": ConfigFile,
     "subject.NAME": SubjectTable,
     "gate.NAME": GateConfig,
+    "oracle.NAME": OracleConfig,
     "require": Require,
 }
 """The tables of the file, by how they are written."""
@@ -43,6 +44,7 @@ def config_schema() -> dict[str, Any]:
         for place in places:
             if place.get("type") == "string":
                 place["enum"] = list(allowed)
+    _with_comparators(schema)
     return {"$schema": _DIALECT, "title": "gatecert.toml", **schema}
 
 
@@ -67,8 +69,23 @@ def key_docs(struct: type[msgspec.Struct]) -> Mapping[str, str]:
     }
 
 
+def _with_comparators(schema: dict[str, Any]) -> None:
+    """The comparators of an `[oracle.NAME]`: read late, so that reading the file needs no torch."""
+    from gatecert.oracle.comparators import Comparator
+
+    (comparator,), definitions = msgspec.json.schema_components(
+        [Comparator], ref_template="#/$defs/{name}"
+    )
+    schema["$defs"].update(definitions)
+    key = schema["$defs"]["OracleConfig"]["properties"]["comparator"]
+    key.pop("default", None)  # none, which is no comparator
+    key.pop("type", None)
+    key.update(comparator)
+
+
 def _choices() -> Iterator[tuple[str, str, Sequence[str]]]:
     from gatecert.oracle.layouts import LAYOUTS
+    from gatecert.oracle.strategies import STRATEGIES
     from gatecert.profiles import profiles
 
     yield "SubjectTable", "dtypes", DTYPES
@@ -77,6 +94,7 @@ def _choices() -> Iterator[tuple[str, str, Sequence[str]]]:
     yield "SubjectTable", "profile", tuple(profiles())
     yield "ConfigFile", "profile", ("", *profiles())
     yield "GateConfig", "tools", TOOLS
+    yield "OracleConfig", "strategy", tuple(STRATEGIES)
 
 
 def _described(schema: dict[str, Any]) -> dict[str, Any]:

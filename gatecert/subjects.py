@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from gatecert.errors import EnvironmentFailure, GatecertError, UsageError, did_you_mean
+from gatecert.launch_log import LoggedShape
 from gatecert.profiles import Profile
 from gatecert.wording import listed
 
@@ -26,6 +27,7 @@ LAYOUT_NAMES = (
     "expanded",
     "spread",
     "far_rows",
+    "far_span",
     "strided_vectors",
 )
 """The names of `gatecert.oracle.layouts`, known here without importing torch."""
@@ -41,7 +43,8 @@ class Subject(msgspec.Struct, frozen=True):
     the input's dtype); `import_paths` are folders put on `sys.path` to import the entry.
     `profile` says what is planted and how the oracle looks; `configs` is how many autotune
     configurations its kernels have at most (0: not known): by its profile each runs every case,
-    else they take turns.
+    else they take turns. `logged` are calls of production to be tried, and `log_notes` tell what
+    else the log holds.
     """
 
     name: str
@@ -56,6 +59,8 @@ class Subject(msgspec.Struct, frozen=True):
     import_paths: tuple[str, ...] = ()
     profile: Profile = Profile()
     configs: int = 0
+    logged: tuple[LoggedShape, ...] = ()
+    log_notes: tuple[str, ...] = ()
 
     @property
     def entry_module(self) -> str:

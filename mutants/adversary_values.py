@@ -141,7 +141,9 @@ def _wrong_element(output: Output) -> Any:
     rms = float(sizes[finite].square().mean().sqrt())
     least = _LEAST_ERROR if flat.element_size() > 2 else _LEAST_ERROR_IN_HALF
     share = min(1.0, max(least, _ERROR_OF_ALL * flat.numel() ** 0.5))
-    flat[int(torch.where(finite, sizes, torch.inf).argmin())] += share * rms or 1.0
+    at = int(torch.where(finite, sizes, torch.inf).argmin())
+    # Through float64, since torch adds nothing to eight-bit floats.
+    flat[at] = (flat[at].to(torch.float64) + (share * rms or 1.0)).to(flat.dtype)
     return flat.view(right.shape)
 
 

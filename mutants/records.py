@@ -117,7 +117,8 @@ class Candidate(msgspec.Struct, frozen=True):
 
     `files` maps a real path to the whole text that takes its place on import; it is empty
     for the original. `kernels` are those that can show the change, as `module:qualname`: the
-    mutated one, or all that the mutated launcher launches; empty means any.
+    mutated one, or all that the mutated launcher launches; empty means any. `reveal` says which
+    inputs are likely to show it: a gate may try those first.
     """
 
     id: str
@@ -127,6 +128,7 @@ class Candidate(msgspec.Struct, frozen=True):
     detail: str = ""
     diff: str = ""
     kernels: tuple[str, ...] = ()
+    reveal: tuple[Reveal, ...] = ()
 
 
 def original(subject: str) -> Candidate:

@@ -9,17 +9,20 @@ import msgspec
 
 from gatecert.errors import UsageError, did_you_mean
 from gatecert.oracle.formats import FORMATS
+from gatecert.oracle.given import Given, read_given, write_given
 from gatecert.oracle.layouts import LAYOUTS, split_layout
 from gatecert.oracle.values import RECIPES
 
-_SHAPE = "operation/dtype/DIM=n,DIM=n/layout/recipe[/scalar=x,...]/seed=n"
+_SHAPE = "operation/dtype/DIM=n,DIM=n/layout/recipe[~absent][:tensor=x,...][/scalar=x,...]/seed=n"
 
 
 class Case(msgspec.Struct, frozen=True):
     """Dims, dtype, layout, value recipe, scalars and seed: all that makes the inputs.
 
     `dims` are in the order of the operation's first mention. In the layout `row_padded:b+c` the
-    arguments b and c alone are so, and the others contiguous.
+    arguments b and c alone are so, and the others contiguous. Tensors in `given` hold those
+    values, in the order of their indices, in place of the recipe's. Optional tensors in `absent`
+    are left out: their names follow the recipe, as in `normal~bias`.
     """
 
     operation: str
@@ -29,13 +32,17 @@ class Case(msgspec.Struct, frozen=True):
     recipe: str = "normal"
     scalars: tuple[tuple[str, float], ...] = ()
     seed: int = 0
+    given: Given = ()
+    absent: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
         """`softmax/float16/B=3,N=129/row_padded/normal/seed=0`; `parse_case` reads it back."""
         dims = ",".join(f"{name}={size}" for name, size in self.dims)
         scalars = ",".join(f"{name}={value!r}" for name, value in self.scalars)
-        parts = [self.operation, self.dtype, dims, self.layout, self.recipe, scalars]
+        left_out = "".join(f"~{name}" for name in self.absent)
+        recipe = self.recipe + left_out + write_given(self.given)
+        parts = [self.operation, self.dtype, dims, self.layout, recipe, scalars]
         return "/".join([*(part for part in parts if part), f"seed={self.seed}"])
 
     @property
@@ -58,6 +65,8 @@ def parse_case(text: str) -> Case:
     _known(text, "layout", split_layout(layout)[0], LAYOUTS)
     if not re.fullmatch(r"\w+(:[A-Za-z_]\w*(\+[A-Za-z_]\w*)*)?", layout):
         raise UsageError(f"case {text!r}: layout {layout!r} is not of the form layout:name+name")
+    recipe, *given = recipe.split(":")
+    recipe, *absent = recipe.split("~")
     _known(text, "recipe", recipe, RECIPES)
     return Case(
         operation=operation,
@@ -71,6 +80,8 @@ def parse_case(text: str) -> Case:
             for name, value in _pairs(text, part)
         ),
         seed=_seed(text, seed),
+        given=read_given(text, given),
+        absent=tuple(absent),
     )
 
 

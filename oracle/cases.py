@@ -6,20 +6,21 @@ so that each appears without a full product.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from gatecert.errors import UsageError
 from gatecert.oracle.case import Case
 from gatecert.oracle.costly import costly_shapes
+from gatecert.oracle.exact import pinned_scalars
 from gatecert.oracle.formats import FORMATS
-from gatecert.oracle.layouts import LAYOUTS
+from gatecert.oracle.layouts import LAYOUTS, split_layout
 from gatecert.oracle.partial_layouts import PartialLayouts
 from gatecert.oracle.schema import Operation, ScalarSpec
 from gatecert.oracle.shapes import DEFAULT_BLOCK, distinct, size_of
 from gatecert.oracle.strategies import (
-    FAR_ROWS,
     LISTED,
-    SPREAD,
+    OF_THEIR_OWN,
     TAILS_APART,
     Step,
     Strategy,
@@ -27,6 +28,7 @@ from gatecert.oracle.strategies import (
 )
 from gatecert.oracle.streams import Stream
 
+_MOST_SUBSETS = 3
 _BATCH_SIZES = (3, 2, 5, 4, 2, 1)
 _BATCH_AND_HEADS = (2, 3, 1)
 """Sizes where several batch dims multiply: an interpreted program costs about a millisecond."""
@@ -55,15 +57,19 @@ def cases_for(
         UsageError: an unknown strategy, dtype, layout or dim.
     """
     plan = get_strategy(strategy)
+    dtypes = plan.of(dtypes)
+    if not dtypes or (plan.exact and operation.exact is None):
+        return ()
     layouts = _usable_layouts(operation, layouts)
     _check(operation, dtypes, {**(blocks or {}), **(extra_dims or {})})
+    check_sizes(operation, extra_dims or {})
     shapes = list(_shapes(operation, plan, blocks or {}, extra_dims or {}))
     costly = [
         (sizes, recipe, layout)
         for sizes, recipe, layout in costly_shapes(operation, plan, blocks or {}, extra_dims or {})
-        if layout in ("", *layouts)
+        if split_layout(layout)[0] in ("", *layouts)
     ]
-    ordinary = [layout for layout in layouts if layout not in (SPREAD, FAR_ROWS)] or ["contiguous"]
+    ordinary = [layout for layout in layouts if layout not in OF_THEIR_OWN] or ["contiguous"]
     ranked = [
         (turn, rank, (sizes, recipe, ""))
         for turn in range(len(dtypes))
@@ -89,6 +95,19 @@ def cases_for(
     return tuple(dict.fromkeys(cases))
 
 
+def why_no_case(operation: Operation, strategy: str, *, dtypes: Sequence[str]) -> str | None:
+    """Why a strategy has no case for an operation in these dtypes, or None where it has some."""
+    plan = get_strategy(strategy)
+    if not plan.of(dtypes):
+        return f"strategy {strategy!r} is of {', '.join(plan.dtypes)} alone"
+    if plan.exact and operation.exact is None:
+        return f"operation {operation.name!r} is neither linear nor selecting: none of it is exact"
+    if not cases_for(operation, dtypes=dtypes, strategy=strategy):
+        recipes = ", ".join(dict.fromkeys(step.recipe for step in plan.steps))
+        return f"the domain of operation {operation.name!r} has none of the recipes {recipes}"
+    return None
+
+
 def make_case(
     operation: Operation,
     sizes: Mapping[str, int],
@@ -98,17 +117,40 @@ def make_case(
     recipe: str = "normal",
     turn: int = 0,
     seed: int = 0,
+    absent: tuple[str, ...] | None = None,
 ) -> Case:
-    """A case with drawn scalars: their defaults on every even turn."""
+    """A case with drawn scalars: their defaults on every even turn, but those of exact mode.
+
+    Optional arguments are left out in turns too, unless `absent` says which.
+    """
+    pinned = pinned_scalars(operation, recipe)
     return Case(
         operation=operation.name,
         dims=tuple((dim, sizes[dim]) for dim in operation.dims),
         dtype=dtype,
         layout=layout,
         recipe=recipe,
-        scalars=tuple((spec.name, _draw(spec, turn, seed)) for spec in operation.scalars),
+        scalars=tuple(
+            (spec.name, pinned.get(spec.name, _draw(spec, turn, seed)))
+            for spec in operation.scalars
+        ),
         seed=seed,
+        absent=_left_out(operation, turn) if absent is None else absent,
     )
+
+
+def _left_out(operation: Operation, turn: int) -> tuple[str, ...]:
+    """Optional arguments that a case lacks: none, then every set of them, each in two turns."""
+    sets = ((), *subsets(operation.optional))
+    return sets[turn // 2 % len(sets)]
+
+
+def subsets(names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """All sets of one name and more where they are few; else each alone, and all."""
+    if len(names) > _MOST_SUBSETS:
+        return (*((name,) for name in names), tuple(names))
+    counts = range(1, len(names) + 1)
+    return tuple(found for count in counts for found in itertools.combinations(names, count))
 
 
 def _shapes(
@@ -189,7 +231,7 @@ def _sizes(
 
 
 def _draw(spec: ScalarSpec, turn: int, seed: int) -> float:
-    if spec.default is not None and turn % 2 == 0:
+    if spec.default is not None and turn % 2 == 0 and not spec.scalar.always_drawn:
         return spec.default
     low, high = spec.scalar.low, spec.scalar.high
     share = float(Stream(f"{spec.name}/{turn}/{seed}").uniform(()))
@@ -209,6 +251,22 @@ def _usable_layouts(operation: Operation, layouts: Sequence[str]) -> tuple[str, 
     if not usable:
         raise UsageError(f"operation {operation.name!r}: no layout left of {tuple(layouts)}")
     return usable
+
+
+def check_sizes(operation: Operation, dims: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse sizes below 1, but for 0 where the operation has a meaning for it.
+
+    Raises:
+        UsageError: it names the dim and those that may be empty.
+    """
+    for dim, sizes in dims.items():
+        least = 0 if dim in operation.empty else 1
+        if any(size < least for size in sizes):
+            may = ", ".join(operation.empty) or "none"
+            raise UsageError(
+                f"operation {operation.name!r}: dim {dim} cannot be {min(sizes)}; dims of it that "
+                f"may be 0: {may}"
+            )
 
 
 def _check(operation: Operation, dtypes: Sequence[str], dims: Mapping[str, object]) -> None:

@@ -17,7 +17,7 @@ def contract_violation(
     operation: Operation, case: Case, inputs: Inputs, outputs: Sequence[Any]
 ) -> str | None:
     """The first breach of the contract, in words, or None."""
-    specs = operation.outputs
+    specs = operation.outputs_of(inputs.args)
     if len(outputs) != len(specs):
         return f"{len(outputs)} outputs instead of {len(specs)}"
     device = next((t.device for t in inputs.tensors.values()), torch.device("cpu"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from gatecert.oracle.schema import Operation
-from gatecert.oracle.strategies import FAR, LONG_APART, SPREAD, Strategy
+from gatecert.oracle.strategies import FAR, FAR_SPAN, LONG_APART, SPREAD, Strategy
 
 _LONG = 1025
 """One more than the largest block that launchers of one block per row usually allow."""
@@ -28,13 +28,19 @@ def costly_shapes(
     batch = [dim for dim in operation.dims if dim not in {*operation.tiled, *limited}]
     tiled = [dim for dim in operation.tiled if dim not in limited]
     for step in plan.costly if operation.recipes else ():
+        if step.only_if_listed and step.recipe not in operation.recipes:
+            continue
         long = step.sizes == LONG_APART
         # Two of a tiled dim show its stride; a short row of three has a tail.
         small = {**dict.fromkeys(batch, 1), **dict.fromkeys(tiled, 2 if long else 3), **limited}
         recipe = step.recipe if step.recipe in operation.recipes else operation.recipes[0]
-        if step.sizes == SPREAD:
+        if step.sizes == FAR_SPAN:
+            yield from _far_spans(operation, {**small, **dict.fromkeys(tiled, 3)}, recipe)
+        elif step.sizes == SPREAD:
             yield _spread_sizes(operation, blocks, extra), recipe, step.layout
         elif step.sizes == FAR:
+            if not tiled:
+                continue
             wide, long_dim = (*batch, *tiled)[0], tiled[-1]
             # Where tensors have more dims, launchers are given strides: see the spread case.
             flat = len(operation.tensors[0].dims) <= 2 and not (operation.contraction and batch)
@@ -45,14 +51,30 @@ def costly_shapes(
                 yield {**small, dim: _long(operation, dim) if long else _WIDE}, recipe, ""
 
 
+def _far_spans(
+    operation: Operation, small: Mapping[str, int], recipe: str
+) -> Iterator[tuple[dict[str, int], str, str]]:
+    """Per tensor a case in which it alone spans past 2^31, from its third index on."""
+    for spec in operation.tensors:
+        first = spec.dims[0] if len(spec.dims) > 1 else ""
+        if first in operation.dims:
+            yield {**small, first: max(3, small[first])}, recipe, f"{FAR_SPAN}:{spec.name}"
+
+
 def _spread_sizes(
     operation: Operation,
     blocks: Mapping[str, tuple[int, ...]],
     extra: Mapping[str, tuple[int, ...]],
 ) -> dict[str, int]:
-    """Small (matrices more than a block), but every last index times its stride leaves 16 bits."""
+    """Small, but every last index times its stride leaves 16 bits.
+
+    Matrices are more than a block in each dim and more than two in the last one that is tiled: a
+    second tile read at the wrong place is then wrong in all lanes.
+    """
     flat = len(operation.tensors[0].dims) <= 2
-    innermost = {name for spec in operation.tensors for name in spec.named_dims[-1:]}
+    innermost = {
+        name for spec in operation.tensors if spec.index is None for name in spec.named_dims[-1:]
+    }
     found = {}
     for dim in operation.dims:
         if dim in operation.sizes:
@@ -60,7 +82,8 @@ def _spread_sizes(
             found[dim] = next((size for size in allowed if size >= _ENOUGH), allowed[-1])
         elif dim in operation.tiled:
             block = max(blocks.get(dim, ()), default=0)
-            found[dim] = max(_WIDE, block + 1) if flat else _WIDE
+            tiles = 2 if dim == operation.tiled[-1] else 1
+            found[dim] = max(_WIDE, tiles * (block + 1)) if flat else _WIDE
         else:
             found[dim] = _ENOUGH if dim in innermost else 2
     return found

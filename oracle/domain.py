@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gatecert.oracle.case import Case
-from gatecert.oracle.cases import make_case
+from gatecert.oracle.cases import make_case, subsets
 from gatecert.oracle.schema import Operation
+from gatecert.oracle.strategies import FAR_SPAN
 
 _LARGEST_POWER = 12
 _TOGETHER = (1, 2, 16, 17, 64, 65, 128, 257)
@@ -52,7 +53,15 @@ def domain_cases(
         make_case(operation, sizes, dtype=dtype, layout=layout, turn=turn, seed=seed)
         for dtype in dtypes
         for layout in layouts
+        if layout != FAR_SPAN  # its strides are typed as others are
         for turn, sizes in enumerate((small, *together))
+    ]
+    # An argument that is not given is another signature: constants take its place.
+    cases += [
+        make_case(operation, sizes, dtype=dtype, turn=0, seed=seed, absent=absent)
+        for absent in subsets(operation.optional)
+        for dtype in dtypes
+        for sizes in (small, *together)
     ]
     return tuple(dict.fromkeys(cases))
 

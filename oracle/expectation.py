@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from gatecert.errors import EnvironmentFailure
 from gatecert.oracle.case import Case
+from gatecert.oracle.eager import eager_outputs
+from gatecert.oracle.exact import exact_places
 from gatecert.oracle.formats import Array, to_float64
 from gatecert.oracle.inputs import Inputs
 from gatecert.oracle.schema import Operation
@@ -27,6 +30,7 @@ class ExpectedOutput:
     to: those must be equal). `shadow` has the
     reference's shape: the magnitude that one fp32 rounding error acts on; `mid_shadow` the
     same for the declared lower-precision step, whose roundoff is `mid_unit` (0: none).
+    `baseline` is what torch itself makes of it in the tested dtype, where that was asked for.
     """
 
     name: str
@@ -37,6 +41,9 @@ class ExpectedOutput:
     mid_unit: float
     reduction_length: int
     contraction: bool
+    baseline: Array | None = None
+    exact: npt.NDArray[np.bool_] | None = None
+    """Elements that must be equal, since no rounding comes before the last (`oracle.exact`)."""
 
     @property
     def counted(self) -> bool:
@@ -57,23 +64,49 @@ class Expected:
 
 
 def expect(
-    operation: Operation, case: Case, inputs: Inputs, *, intermediate: str | None = None
+    operation: Operation,
+    case: Case,
+    inputs: Inputs,
+    *,
+    intermediate: str | None = None,
+    baseline: bool = False,
 ) -> Expected:
     """Compute the reference in float64 from the inputs as rounded to the tested dtype.
 
     `intermediate` declares a step in lower precision than fp32: `float16`, `bfloat16`,
-    `tf32`, or `input` for the case's own dtype (nothing for float32).
+    `tf32`, or `input` for the case's own dtype (nothing for float32). `baseline` asks for
+    torch's own result too.
 
     Raises:
-        EnvironmentFailure: the reference gave the wrong number or shape of outputs.
+        EnvironmentFailure: the reference gave the wrong number or shape of outputs, or torch
+            cannot compute it in the tested dtype.
+    """
+    result = operation.call(operation.reference, [_exact(arg) for arg in inputs.args])
+    results = operation.returned(inputs.args, result)
+    _check(operation, case, inputs, results)
+    return describe(operation, case, inputs, results, intermediate=intermediate, baseline=baseline)
+
+
+def describe(
+    operation: Operation,
+    case: Case,
+    inputs: Inputs,
+    results: tuple[torch.Tensor, ...],
+    *,
+    intermediate: str | None = None,
+    baseline: bool = False,
+) -> Expected:
+    """Float64 results with the magnitudes that rounding acts on where they are right.
+
+    The results need not be those of the reference: a kernel's own have magnitudes too.
     """
     exact = [_exact(arg) for arg in inputs.args]
-    results = _as_tuple(operation.call(operation.reference, exact))
-    _check(operation, case, results)
     step = case.dtype if intermediate == "input" else intermediate
     mid_unit = UNIT_OF_INTERMEDIATE.get(step, 0.0) if step is not None else 0.0
     shadows = _shadows(operation, case, exact, results)
     mids = _mid_shadows(operation, exact, results) if mid_unit else [0 * s for s in shadows]
+    own = eager_outputs(operation, case.dtype, inputs.args) if baseline else [None] * len(results)
+    equal = exact_places(operation, case, exact, shadows, step)
     return Expected(
         tuple(
             ExpectedOutput(
@@ -85,9 +118,11 @@ def expect(
                 mid_unit=mid_unit,
                 reduction_length=operation.reduction_length(case.sizes),
                 contraction=operation.contraction,
+                baseline=None if value is None else to_float64(value),
+                exact=places,
             )
-            for spec, result, shadow, mid in zip(
-                operation.outputs, results, shadows, mids, strict=True
+            for spec, result, shadow, mid, value, places in zip(
+                operation.outputs_of(inputs.args), results, shadows, mids, own, equal, strict=True
             )
         )
     )
@@ -99,13 +134,11 @@ def _exact(arg: Any) -> Any:
     return arg.to(torch.float64 if arg.is_floating_point() else torch.int64).contiguous()
 
 
-def _as_tuple(result: Any) -> tuple[torch.Tensor, ...]:
-    return tuple(result) if isinstance(result, (tuple, list)) else (result,)
-
-
-def _check(operation: Operation, case: Case, results: tuple[torch.Tensor, ...]) -> None:
-    shapes = [tuple(result.shape) for result in results]
-    declared = [spec.shape(case.sizes) for spec in operation.outputs]
+def _check(
+    operation: Operation, case: Case, inputs: Inputs, results: tuple[torch.Tensor, ...]
+) -> None:
+    shapes = [None if result is None else tuple(result.shape) for result in results]
+    declared = [spec.shape(case.sizes) for spec in operation.outputs_of(inputs.args)]
     if shapes != declared:
         raise EnvironmentFailure(
             f"operation {operation.name!r}: its reference returned shapes {shapes} on case "
@@ -133,10 +166,13 @@ def _evaluate(
     operation: Operation, shadow: Any, exact: list[Any], results: tuple[torch.Tensor, ...]
 ) -> list[Array]:
     """A shadow formula on finite parts only: an infinite or NaN input is no rounding error."""
-    outputs = tuple(_finite(result) for result in results)
+    there = {s.name: part for s, part in zip(operation.outputs_of(exact), results, strict=True)}
+    outputs = tuple(
+        _finite(there[spec.name]) if spec.name in there else None for spec in operation.outputs
+    )
     clean = [_finite(arg) if isinstance(arg, torch.Tensor) else arg for arg in exact]
     y = outputs[0] if len(outputs) == 1 else outputs
-    found = _as_tuple(operation.call(lambda *t, **s: shadow(y, *t, **s), clean))
+    found = operation.returned(exact, operation.call(lambda *t, **s: shadow(y, *t, **s), clean))
     return [
         to_float64(part.expand(result.shape)) for part, result in zip(found, results, strict=True)
     ]

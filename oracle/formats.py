@@ -1,11 +1,12 @@
 """Floating-point formats of kernel outputs: spacing and correct rounding, in float64.
 
-Every value of float16, bfloat16 and float32 is a float64 value, so the spacing of a format
+Every value of float8, float16, bfloat16 and float32 is a float64 value, so the spacing of a format
 can be computed there without error, subnormals and the largest value included.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -20,12 +21,17 @@ Array: TypeAlias = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class FloatFormat:
-    """A binary format: `precision` significant bits, exponents `min_exponent..max_exponent`."""
+    """A binary format: `precision` significant bits, exponents `min_exponent..max_exponent`.
+
+    One that `saturates` has no infinity: its topmost code is its NaN, and what is too large becomes
+    the largest value, as torch and the hardware's saturating conversion do.
+    """
 
     name: str
     precision: int
     min_exponent: int
     max_exponent: int
+    saturates: bool = False
 
     @property
     def unit(self) -> float:
@@ -35,7 +41,8 @@ class FloatFormat:
     @property
     def largest(self) -> float:
         """The largest finite value."""
-        return (2.0 - 2.0 ** (1 - self.precision)) * 2.0**self.max_exponent
+        step = 2.0 ** (1 - self.precision)
+        return (2.0 - (2 if self.saturates else 1) * step) * 2.0**self.max_exponent
 
     @property
     def smallest_normal(self) -> float:
@@ -44,7 +51,9 @@ class FloatFormat:
 
     @property
     def overflow(self) -> float:
-        """Magnitudes from here on round to infinity."""
+        """Magnitudes from here on round to infinity; infinite where there is none."""
+        if self.saturates:
+            return math.inf
         return self.largest + 2.0 ** (self.max_exponent - self.precision)
 
 
@@ -53,17 +62,38 @@ FORMATS = {
     "bfloat16": FloatFormat("bfloat16", 8, -126, 127),
     "float32": FloatFormat("float32", 24, -126, 127),
 }
+"""Formats that an operation is tested in."""
+STORAGE_FORMATS = {
+    "float8_e4m3fn": FloatFormat("float8_e4m3fn", 4, -6, 8, saturates=True),
+    "float8_e5m2": FloatFormat("float8_e5m2", 3, -14, 15),
+}
+"""Formats of tensors with a kind of their own: quantised values (Micikevicius et al., FP8 Formats
+for Deep Learning, arXiv 2209.05433)."""
 
 TORCH_DTYPES = {
     "float16": torch.float16,
     "bfloat16": torch.bfloat16,
     "float32": torch.float32,
     "float64": torch.float64,
+    "float8_e4m3fn": torch.float8_e4m3fn,
+    "float8_e5m2": torch.float8_e5m2,
     "bool": torch.bool,
     "int8": torch.int8,
+    "uint8": torch.uint8,
+    "int16": torch.int16,
     "int32": torch.int32,
     "int64": torch.int64,
 }
+
+
+def format_of(dtype: str) -> FloatFormat | None:
+    """The floating-point format called `dtype`, or None for an integer dtype."""
+    return FORMATS.get(dtype) or STORAGE_FORMATS.get(dtype)
+
+
+def is_float_format(dtype: str) -> bool:
+    """Whether that is a floating-point format here."""
+    return format_of(dtype) is not None
 
 
 def torch_dtype(name: str) -> torch.dtype:
@@ -87,7 +117,7 @@ def spacing(values: Array, fmt: FloatFormat) -> Array:
 
 
 def round_to(values: Array, fmt: FloatFormat) -> Array:
-    """Round float64 to the format, once, to nearest even; overflow gives infinity.
+    """Round float64 to the format, once, to nearest even; overflow gives infinity, if it has one.
 
     `tensor.to(torch.float16)` would round twice (through float32).
     """
@@ -97,14 +127,16 @@ def round_to(values: Array, fmt: FloatFormat) -> Array:
     step = spacing(safe, fmt)
     with np.errstate(over="ignore"):
         rounded = np.copysign(np.rint(safe / step) * step, safe)
-    rounded = np.where(np.abs(rounded) > fmt.largest, np.copysign(np.inf, safe), rounded)
-    return np.where(finite, rounded, values)
+    top = fmt.largest if fmt.saturates else np.inf
+    rounded = np.where(np.abs(rounded) > fmt.largest, np.copysign(top, safe), rounded)
+    return np.where(finite, rounded, np.clip(values, -top, top))
 
 
 def round_to_dtype(values: Array, dtype: str) -> Array:
     """Round float64 to a float format, or to whole numbers for an integer dtype."""
-    if dtype in FORMATS:
-        return round_to(values, FORMATS[dtype])
+    fmt = format_of(dtype)
+    if fmt is not None:
+        return round_to(values, fmt)
     return np.asarray(np.rint(np.asarray(values, np.float64)))
 
 

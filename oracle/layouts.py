@@ -6,15 +6,20 @@ from dataclasses import dataclass
 
 import torch
 
+from gatecert.oracle.sparse import SPARSE_FROM, sparse_memory
+
 # An index read from a gap is far outside every buffer; odd, so no product hides it.
 _INTEGER_POISON = {
     torch.int64: 2**40 + 12345,
     torch.int32: 2**30 + 12345,
+    torch.int16: 2**14 + 12345,
     torch.int8: 85,
+    torch.uint8: 85,
     torch.bool: True,
 }
 
 _STEP = 2203
+_FAR_PITCH = 2**30 + _STEP
 _ROW_PITCH = 33013
 
 
@@ -105,10 +110,18 @@ def _far_rows(shape: tuple[int, ...]) -> Placement:
     return _tight(shape, _contiguous_strides((*shape[:-1], _ROW_PITCH)))
 
 
+def _far_span(shape: tuple[int, ...]) -> Placement:
+    # Strides that fit 32 bits, but the third index times them does not. In sparse memory.
+    if len(shape) < 2:
+        return _contiguous(shape)
+    return _tight(shape, (_FAR_PITCH, *_contiguous_strides(shape)[1:]))
+
+
 def _strided_vectors(shape: tuple[int, ...]) -> Placement:
     return _tight(shape, (3,)) if len(shape) == 1 else _contiguous(shape)
 
 
+FAR_SPAN = "far_span"
 LAYOUTS = {
     "contiguous": _contiguous,
     "transposed": _transposed,
@@ -119,12 +132,14 @@ LAYOUTS = {
     "expanded": _expanded,
     "spread": _spread,
     "far_rows": _far_rows,
+    FAR_SPAN: _far_span,
     "strided_vectors": _strided_vectors,
 }
 """Layout name -> placement of a shape. Tensors of one dim stay contiguous except in
 `offset_base`. `expanded` shares one row of memory along the first dim (stride 0). `spread` puts
 each element 2,203 places after the one before, `far_rows` each row 33,013 places; their cases
-are small. In `strided_vectors` the
+are small. In `far_span` an index of the first dim is 2^30 + 2203 places after the one before, so
+that the third lies past 2^31. In `strided_vectors` the
 tensors of one dim, and they alone, are every third element of longer ones."""
 
 
@@ -146,14 +161,23 @@ def moves(layout: str, shape: tuple[int, ...]) -> bool:
     return any(size > 1 and stride != plain for size, stride, plain in pairs)
 
 
+def poison_of(dtype: torch.dtype) -> float:
+    """What memory holds that no element lives in: NaN, or an integer far outside."""
+    return _INTEGER_POISON[dtype] if dtype in _INTEGER_POISON else float("nan")
+
+
 def place(values: torch.Tensor, placement: Placement) -> torch.Tensor:
-    """A new tensor with these values and strides; gaps hold NaN, or a far integer.
+    """A new tensor with these values and strides; gaps hold NaN, or a far integer, or where they
+    are gigabytes 0.
 
     The storage ends with the last element, so an access past it leaves the buffer. Along a
     stride of 0 the last row wins: give equal ones.
     """
-    poison = _INTEGER_POISON[values.dtype] if values.dtype in _INTEGER_POISON else float("nan")
-    memory = torch.full((placement.span,), poison, dtype=values.dtype)
+    poison = poison_of(values.dtype)
+    if placement.span * values.element_size() >= SPARSE_FROM:
+        memory = sparse_memory(placement.span, values.dtype)
+    else:
+        memory = torch.full((placement.span,), poison, dtype=values.dtype)
     view = memory.as_strided(tuple(values.shape), placement.strides, placement.offset)
     if 0 in placement.strides and values.numel():
         index = tuple(slice(0, 1) if step == 0 else slice(None) for step in placement.strides)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -18,23 +17,16 @@ import msgspec
 import numpy as np
 import torch
 
-from gatecert.errors import UsageError
-from gatecert.oracle.comparators import (
-    SCALES,
-    Absolute,
-    AllClose,
-    Comparator,
-    NonfiniteRule,
-)
 from gatecert.oracle.expectation import ExpectedOutput
 from gatecert.oracle.formats import (
-    FORMATS,
     Array,
+    format_of,
     raw_bytes,
     round_to_dtype,
     spacing,
     to_float64,
 )
+from gatecert.oracle.judgement import SCALES, Flags, NonfiniteRule, NotJudgeable
 from gatecert.oracle.tolerance import Growth, RoundingInterval, unexplained_error, unit
 
 CLASSES = ("nan", "+inf", "-inf", "zero", "finite")
@@ -80,6 +72,7 @@ class Observation(msgspec.Struct, frozen=True):
     elements finite in both; `r` is rounded first where `rounded_reference` says so. `hulls`
     are keyed by scale; histograms map floor(log2) of the error (or of the error in ULP of
     the reference) to a count. `unequal` counts elements that are not the rounded reference.
+    `baseline` holds the moments of torch's own result, where that was computed.
     """
 
     output: str
@@ -95,18 +88,7 @@ class Observation(msgspec.Struct, frozen=True):
     unequal: int
     bits: str
     interval: Interval | None
-
-
-class NotJudgeable(UsageError):
-    """The record does not hold what this comparator needs."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordJudgement:
-    """Passed or not, and why not: `"values"` or `"nonfinite"`."""
-
-    passed: bool
-    reason: str
+    baseline: Moments | None = None
 
 
 def observe(
@@ -119,11 +101,10 @@ def observe(
     """Record one output of the right shape; `interval` gives the law of its interval score."""
     y = to_float64(output)
     unrounded = np.asarray(expected.reference, np.float64)
-    fmt = FORMATS.get(expected.dtype)
+    fmt = format_of(expected.dtype)
     rounded = round_to_dtype(unrounded, expected.dtype)
     reference_class, candidate_class = _classes(rounded), _classes(y)
-    both = np.isfinite(rounded) & np.isfinite(y)
-    r, c = (rounded if rounded_reference else unrounded)[both], y[both]
+    r, c, both = finite_pairs(rounded if rounded_reference else unrounded, rounded, y)
     error = np.abs(c - r)
     ulp = np.ones_like(error) if fmt is None else spacing(rounded[both], fmt)
     return Observation(
@@ -134,7 +115,7 @@ def observe(
         rounded_reference=rounded_reference,
         table=_table(reference_class, candidate_class),
         hulls={name: upper_hull(scale(r, c), error) for name, scale in SCALES.items()},
-        moments=_moments(r, c, error),
+        moments=moments_of(r, c),
         error_histogram=_histogram(error),
         ulp_histogram=_histogram(error / ulp),
         unequal=_unequal(expected, output, rounded, y),
@@ -142,33 +123,52 @@ def observe(
         interval=(
             None if expected.counted else _interval(interval or RoundingInterval(), expected, y)
         ),
+        baseline=baseline_moments(expected, rounded_reference),
     )
 
 
-def judge_observation(comparator: Comparator, seen: Observation) -> RecordJudgement:
-    """Judge a record as `comparators.judge` would have judged the output.
+def finite_pairs(reference: Array, rounded: Array, y: Array) -> tuple[Array, Array, Flags]:
+    """Reference and output where both are finite, one after another, and where that is.
 
-    Raises:
-        NotJudgeable: the record does not hold what the comparator needs.
+    `rounded` is the reference in the output's dtype, where it may overflow.
     """
-    if seen.interval is None:
-        return RecordJudgement(seen.unequal == 0, "values" if seen.unequal else "")
-    if isinstance(comparator, RoundingInterval):
-        return _judge_interval(comparator, seen.interval)
-    if isinstance(comparator, AllClose):
-        if comparator.compare_dtype == "output":
-            raise NotJudgeable(
-                "not judgeable from this record: torch.allclose in the output's own dtype"
-            )
-        _same_reference(comparator.round_reference, seen)
-        hull = seen.hulls[comparator.scale_by]
-        rule: NonfiniteRule = "match" if comparator.equal_nan else "no_nan"
-        return _verdict(_nonfinite(seen, rule), _fails_on(hull, comparator.atol, comparator.rtol))
-    if isinstance(comparator, Absolute):
-        _same_reference(comparator.round_reference, seen)
-        too_far = _fails_on(seen.hulls["reference"], comparator.atol, 0.0)
-        return _verdict(_nonfinite(seen, comparator.nonfinite), too_far)
-    return _verdict(_nonfinite(seen, "match"), seen.unequal > 0)
+    both = np.asarray(np.isfinite(rounded) & np.isfinite(y))
+    return reference[both], y[both], both
+
+
+def baseline_moments(expected: ExpectedOutput, rounded_reference: bool) -> Moments | None:
+    """Moments of torch's own result in the tested dtype, where the expectation has it."""
+    if expected.baseline is None:
+        return None
+    reference = np.asarray(expected.reference, np.float64)
+    rounded = round_to_dtype(reference, expected.dtype)
+    chosen = rounded if rounded_reference else reference
+    r, c, _ = finite_pairs(chosen, rounded, expected.baseline)
+    return moments_of(r, c)
+
+
+def check_reference(rounded: bool, seen: Observation) -> None:
+    """Raise `NotJudgeable` where the record is against the other kind of reference."""
+    if rounded != seen.rounded_reference:
+        kind = "rounded" if rounded else "unrounded"
+        raise NotJudgeable(f"not judgeable from this record: it has no {kind} reference")
+
+
+def fails_on(hull: Sequence[tuple[float, float]], atol: float, rtol: float) -> bool:
+    """Does an element exceed `atol + rtol * scale`, exactly?"""
+    return any(
+        Fraction(error) > Fraction(atol) + Fraction(rtol) * Fraction(scale) for scale, error in hull
+    )
+
+
+def nonfinite_differs(seen: Observation, rule: NonfiniteRule) -> bool:
+    """Does a NaN or an infinity stand where that rule forbids it?"""
+    table = np.asarray(seen.table)
+    if rule == "output_only":
+        return bool(table[:, :3].any() or table[1:3, 3:].any())
+    matching = np.diag(np.diag(table))
+    matching[3:, 3:] = table[3:, 3:]
+    return bool((table != matching).any() or (rule == "no_nan" and table[:, 0].any()))
 
 
 def upper_hull(scale: Array, error: Array) -> Hull:
@@ -196,44 +196,6 @@ def _above(
     return (y1 - y0) * (x2 - x0) > (y2 - y0) * (x1 - x0)
 
 
-def _fails_on(hull: Sequence[tuple[float, float]], atol: float, rtol: float) -> bool:
-    return any(
-        Fraction(error) > Fraction(atol) + Fraction(rtol) * Fraction(scale) for scale, error in hull
-    )
-
-
-def _same_reference(rounded: bool, seen: Observation) -> None:
-    if rounded != seen.rounded_reference:
-        kind = "rounded" if rounded else "unrounded"
-        raise NotJudgeable(f"not judgeable from this record: it has no {kind} reference")
-
-
-def _judge_interval(comparator: RoundingInterval, seen: Interval) -> RecordJudgement:
-    limit = comparator.contraction_constant if seen.contraction else comparator.constant
-    weight = comparator.lower_precision_constant / limit
-    if comparator.growth != seen.growth:
-        raise NotJudgeable("not judgeable from this record: another growth law")
-    if seen.middle_weight and weight != seen.middle_weight:
-        raise NotJudgeable(
-            "not judgeable from this record: another weight of the lower-precision step"
-        )
-    return _verdict(seen.broken > 0 or seen.overflow_score > limit, seen.score > limit)
-
-
-def _verdict(nonfinite: bool, values: bool) -> RecordJudgement:
-    reason = "nonfinite" if nonfinite else "values" if values else ""
-    return RecordJudgement(not reason, reason)
-
-
-def _nonfinite(seen: Observation, rule: NonfiniteRule) -> bool:
-    table = np.asarray(seen.table)
-    if rule == "output_only":
-        return bool(table[:, :3].any() or table[1:3, 3:].any())
-    matching = np.diag(np.diag(table))
-    matching[3:, 3:] = table[3:, 3:]
-    return bool((table != matching).any() or (rule == "no_nan" and table[:, 0].any()))
-
-
 def _classes(values: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
     conditions = [np.isnan(values), values == np.inf, values == -np.inf, values == 0]
     return np.select(conditions, [0, 1, 2, 3], default=4)
@@ -248,7 +210,10 @@ def _table(
     return tuple(tuple(row) for row in counts.reshape(size, size).tolist())
 
 
-def _moments(r: Array, c: Array, error: Array) -> Moments:
+def moments_of(r: Array, c: Array) -> Moments:
+    """Moments of a reference and an output, both finite."""
+    error = np.abs(c - r)
+
     def largest(values: Array) -> float:
         return float(np.abs(values).max(initial=0.0))
 

@@ -18,7 +18,8 @@ def parts_of(operation: Operation, layout: str, sizes: Sizes) -> tuple[str, ...]
     numbers: dict[str, int] = {}
     ranks: Counter[int] = Counter()
     for spec in operation.tensors:
-        if moves(layout, spec.shape(sizes)):
+        takes = spec.may_share_rows or layout != "expanded"
+        if takes and moves(layout, spec.shape(sizes)):
             numbers[spec.name] = ranks[len(spec.dims)]
             ranks[len(spec.dims)] += 1
     digits = (max(ranks.values(), default=1) - 1).bit_length()

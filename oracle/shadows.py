@@ -30,8 +30,7 @@ def noise_shadow(
     spreads = [np.zeros(tuple(result.shape)) for result in results]
     for run in range(_RUNS):
         noisy = [_perturb(arg, f"{case.id}#noise{run}.{at}") for at, arg in enumerate(exact)]
-        moved = operation.call(operation.reference, noisy)
-        moved = moved if isinstance(moved, (tuple, list)) else (moved,)
+        moved = operation.returned(noisy, operation.call(operation.reference, noisy))
         for at, (new, old) in enumerate(zip(moved, results, strict=True)):
             with np.errstate(invalid="ignore"):
                 change = np.abs(to_float64(new) - to_float64(old)) / _STEP

@@ -12,14 +12,28 @@ linear growth contractions needed up to 26 units, every other correct kernel les
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+import torch
 
+from gatecert.errors import UsageError
 from gatecert.oracle.expectation import ExpectedOutput
-from gatecert.oracle.formats import FORMATS, Array, half_gap_towards
+from gatecert.oracle.formats import Array, format_of, half_gap_towards, to_float64
+from gatecert.oracle.judgement import (
+    Elements,
+    Judgement,
+    NotJudgeable,
+    RecordJudgement,
+    check_limits,
+    summarise,
+    verdict_of,
+)
+
+if TYPE_CHECKING:
+    from gatecert.oracle.observation import Observation
 
 Growth: TypeAlias = Literal["linear", "log", "none"]
 FP32_UNIT = 2.0**-24
@@ -27,7 +41,7 @@ _FLOOR = 2.0**-125
 _TILE = 128
 
 
-class RoundingInterval(msgspec.Struct, frozen=True, tag=True):
+class RoundingInterval(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
     """Fails an element whose unexplained error exceeds `constant` units.
 
     The unit is `2^-24 g(K) S`, plus `u_mid S_mid` where a step in lower precision is declared:
@@ -40,6 +54,11 @@ class RoundingInterval(msgspec.Struct, frozen=True, tag=True):
     lower_precision_constant: float = 4.0
     growth: Growth = "linear"
 
+    def __post_init__(self) -> None:
+        check_limits(self.constant, self.contraction_constant, self.lower_precision_constant)
+        if not (self.constant and self.contraction_constant):
+            raise UsageError("a rounding-interval test needs constants above 0")
+
     def limit(self, expected: ExpectedOutput) -> float:
         """The constant that applies to this output."""
         return self.contraction_constant if expected.contraction else self.constant
@@ -47,6 +66,28 @@ class RoundingInterval(msgspec.Struct, frozen=True, tag=True):
     def middle_weight(self, expected: ExpectedOutput) -> float:
         """Weight of the lower-precision term inside the unit."""
         return self.lower_precision_constant / self.limit(expected)
+
+    def judge(self, expected: ExpectedOutput, output: torch.Tensor) -> Judgement:
+        """Each element by its error beyond the output's own rounding."""
+        error, nonfinite = unexplained_error(expected, to_float64(output))
+        units, limit = unit(self, expected), self.limit(expected)
+        failed = error / units > limit
+        return summarise(Elements(error, limit * units, failed, failed & nonfinite))
+
+    def judge_record(self, seen: Observation) -> RecordJudgement:
+        """By the record's score, if that is under the same law."""
+        found = seen.interval
+        if found is None:
+            raise NotJudgeable("not judgeable from this record: it has no interval score")
+        limit = self.contraction_constant if found.contraction else self.constant
+        if self.growth != found.growth:
+            raise NotJudgeable("not judgeable from this record: another growth law")
+        if found.middle_weight and self.lower_precision_constant / limit != found.middle_weight:
+            raise NotJudgeable(
+                "not judgeable from this record: another weight of the lower-precision step"
+            )
+        nonfinite = found.broken > 0 or found.overflow_score > limit
+        return verdict_of(nonfinite, found.score > limit)
 
 
 def growth_factor(growth: Growth, reduction_length: int) -> float:
@@ -71,7 +112,7 @@ def unexplained_error(
     short of its reference by what that lacks to the overflow limit. The error is infinite
     where NaN or infinity cannot be explained so. Integers that a kernel rounds to are 1 apart.
     """
-    fmt, reference = FORMATS.get(expected.dtype), expected.reference
+    fmt, reference = format_of(expected.dtype), expected.reference
     if fmt is None:
         whole = np.maximum(0.0, np.abs(output - reference) - 0.5)
         return np.asarray(whole), np.zeros(expected.shape, np.bool_)

@@ -2,7 +2,7 @@
 
 A recipe gives float64 values for one tensor of at least one dim; the last is "the row". They are
 rounded to the tested dtype afterwards. Magnitudes stay well inside float16, so that every recipe
-serves every dtype; `huge` alone goes with the dtype, and `far_below` with its spacing.
+serves every dtype; `huge` and `adversarial` go with the dtype, and `far_below` with its spacing.
 """
 
 from __future__ import annotations
@@ -20,6 +20,19 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Allowance:
+    """How large and how many the values of an exact probe may be (see `oracle.exact`).
+
+    Integers up to `magnitude`, powers of two over a range of `exponents` binades, and only the
+    part `density` of all values different from zero.
+    """
+
+    magnitude: int = 15
+    exponents: int = 6
+    density: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """One way to fill a tensor, and what it is for."""
 
@@ -32,6 +45,8 @@ class Recipe:
     """Whether sums and products of the values stay finite."""
     last_counts: bool = False
     """Whether an index into a row is its last place, the only one that is surely finite."""
+    within: Callable[[Stream, Shape, Allowance], Array] | None = None
+    """Of a recipe for exact sums: the same within an allowance."""
 
 
 def _normal(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
@@ -80,8 +95,34 @@ def _one_hot(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
     return values
 
 
-def _ternary(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
-    return stream.integers(-1, 2, shape).astype(np.float64)
+def _ternary(stream: Stream, shape: Shape, allow: Allowance) -> Array:
+    return _thinned(stream, stream.integers(-1, 2, shape).astype(np.float64), allow)
+
+
+def _small_integers(stream: Stream, shape: Shape, allow: Allowance) -> Array:
+    whole = stream.integers(-allow.magnitude, allow.magnitude + 1, shape)
+    return _thinned(stream, whole.astype(np.float64), allow)
+
+
+def _powers_of_two(stream: Stream, shape: Shape, allow: Allowance) -> Array:
+    # Both signs, around 1.
+    low = -(allow.exponents // 2)
+    exponent = stream.integers(low, low + allow.exponents + 1, shape)
+    sign = 1.0 - 2.0 * stream.integers(0, 2, shape)
+    return _thinned(stream, np.asarray(np.ldexp(sign, exponent)), allow)
+
+
+def _thinned(stream: Stream, values: Array, allow: Allowance) -> Array:
+    if allow.density == 1.0:
+        return values
+    return np.where(stream.uniform(values.shape) < allow.density, values, 0.0)
+
+
+def _probe(name: str, reveals: str, within: Callable[[Stream, Shape, Allowance], Array]) -> Recipe:
+    """A recipe for exact sums; where nothing is known of them it takes the widest allowance."""
+    return Recipe(
+        name, reveals, lambda stream, shape, fmt: within(stream, shape, Allowance()), within=within
+    )
 
 
 def _near_zero(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
@@ -122,6 +163,26 @@ def _nonfinite(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
     last[::2] = np.resize([np.nan, np.inf, -np.inf], last[::2].shape)
     values[..., -1:] = last.reshape(values[..., -1:].shape)
     return values
+
+
+def _nan_injected(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
+    # One value in twenty is NaN, +inf, -inf or 0.
+    special = np.array([np.nan, np.inf, -np.inf, 0.0])[stream.integers(0, 4, shape)]
+    return np.where(stream.uniform(shape) < 0.05, special, 20.0 * stream.uniform(shape) - 10.0)
+
+
+def _adversarial(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
+    # Five buckets of equal size. The large ones are such that sums of squares stay finite in
+    # float32 where the format has its range, and values stay finite in float16.
+    large = np.ldexp(1.0, min(fmt.max_exponent - 1, 48))
+    buckets = (
+        np.zeros(shape),
+        np.ldexp(1.0 - 2.0 * stream.uniform(shape), fmt.min_exponent),
+        large * (2.0 * stream.uniform(shape) - 1.0),
+        2000.0 * stream.uniform(shape) - 1000.0,
+        np.array([np.nan, np.inf, -np.inf])[stream.integers(0, 3, shape)],
+    )
+    return np.asarray(np.choose(stream.integers(0, len(buckets), shape), buckets))
 
 
 def _spike(stream: Stream, shape: Shape, fmt: FloatFormat) -> Array:
@@ -166,7 +227,9 @@ RECIPES = {
         Recipe("falling", "a running maximum that never changes", _falling),
         Recipe("ties", "rows of one value: variance zero, tied maxima", _ties),
         Recipe("one_hot", "exact probes of an index; products with zero", _one_hot),
-        Recipe("ternary", "exact sums of -1, 0 and 1", _ternary),
+        _probe("ternary", "exact sums of -1, 0 and 1", _ternary),
+        _probe("small_integers", "exact sums that leave a narrow accumulator", _small_integers),
+        _probe("powers_of_two", "exact sums in which each place counts by itself", _powers_of_two),
         Recipe("near_zero", "values so small that an epsilon matters", _near_zero),
         Recipe("subnormal", "subnormal inputs of the tested format", _subnormal),
         Recipe("huge", "a clamp, or a narrower format on the way", _huge, moderate=False),
@@ -179,10 +242,25 @@ RECIPES = {
             True,
         ),
         Recipe("nonfinite", "NaN and infinities in every second row", _nonfinite, finite=False),
+        Recipe("nan_injected", "NaN, infinities and zeros anywhere", _nan_injected, finite=False),
+        Recipe(
+            "adversarial",
+            "zeros, tiny, large and ordinary values, NaN and infinities in equal parts",
+            _adversarial,
+            finite=False,
+        ),
         Recipe("spike", "rows near -100, half of them with a late peak near +100", _spike),
         Recipe("far_below", "a maximum that starts at -1e3 or -1e4", _far_below, moderate=False),
     )
 }
 
-MODERATE_RECIPES = tuple(name for name, recipe in RECIPES.items() if recipe.moderate)
+PROBES = ("small_integers", "powers_of_two")
+"""Recipes for exact mode alone: operations have them that declare what of them is exact."""
+PROBES_AS_THEY_ARE = {name: name for name in PROBES}
+"""For `stand_ins` of tensors that take part in exact sums but else stay ordinary."""
+EXACT_RECIPES = ("ternary", "one_hot", *PROBES)
+"""Recipes whose sums are exact in float32 up to a length: see `oracle.exact`."""
+MODERATE_RECIPES = tuple(
+    name for name, recipe in RECIPES.items() if recipe.moderate and name not in PROBES
+)
 FINITE_RECIPES = tuple(name for name in MODERATE_RECIPES if RECIPES[name].finite)

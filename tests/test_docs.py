@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from gatecert.calibration.models import MODELS
 from gatecert.campaign.records import Status
 from gatecert.certificate.records import Certificate, SurvivalReason
 from gatecert.cli.app import COMMANDS
 from gatecert.errors import INTERRUPTED, TERMINATED, ExitCode
 from gatecert.gates.registry import built_in_names
 from gatecert.operators.registry import all_operators
+from gatecert.oracle.comparators import COMPARATORS
+from gatecert.oracle.index_tensors import INDEX_RULES
+from gatecert.oracle.schema import Tensor
 from gatecert.reports.catalogue import explain_operator, render_catalogue
 
 ROOT = Path(__file__).parents[1]
@@ -52,6 +56,22 @@ def test_every_key_of_the_certificate_is_documented() -> None:
 @pytest.mark.parametrize("name", built_in_names())
 def test_every_built_in_gate_is_documented(name: str) -> None:
     assert f"`{name}`" in page("docs/gates.md")
+
+
+def test_every_comparator_and_every_key_of_it_is_documented() -> None:
+    text = page("docs/calibrate.md")
+    for kind in COMPARATORS:
+        (line,) = (line for line in text.splitlines() if line.startswith(f"| `{kind.__name__}`"))
+        for key in set(kind.__struct_fields__) - {"round_reference"}:
+            assert f"`{key}`" in line, (kind, key)
+    for model in MODELS:
+        assert f"| `{model}` |" in text, model
+
+
+@pytest.mark.parametrize("rule", INDEX_RULES)
+def test_every_index_rule_is_documented_as_it_is_written(rule: str) -> None:
+    assert f"| `Tensor.{rule}(" in page("docs/operations.md")
+    assert callable(getattr(Tensor, rule))
 
 
 def test_the_readme_names_every_command() -> None:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
-from gatecert.campaign.gate_files import gate_roots
+from gatecert.campaign.judging import judge_requests, mark_of
 from gatecert.campaign.plan import Plan, PlannedSubject
 from gatecert.campaign.progress import Progress
 from gatecert.campaign.run import plan_campaign
-from gatecert.campaign.supervise import ask_shard, server_pool, spread
+from gatecert.campaign.shards import applies
+from gatecert.campaign.supervise import server_pool
 from gatecert.errors import EnvironmentFailure
 from gatecert.gates.records import GateOutcome, Verdict
 from gatecert.mutants.records import original
 from gatecert.sandbox.protocol import ShardRequest, Task
 from gatecert.store import RunRecord
-from gatecert.store.keys import fingerprint, verdict_key
-from gatecert.store.records import PlannedTask, Tasks
 
 
 class ControlRow(msgspec.Struct, frozen=True):
@@ -32,6 +31,9 @@ class ControlRow(msgspec.Struct, frozen=True):
     distinct: bool
     detail: str = ""
     case: str = ""
+    compared: int = 0
+    exactly: int = 0
+    """Elements of outputs compared, and those of them that had to be equal."""
 
 
 class ControlsRecord(msgspec.Struct, frozen=True):
@@ -40,26 +42,46 @@ class ControlsRecord(msgspec.Struct, frozen=True):
     gate: str
     seeds: tuple[int, ...]
     rows: tuple[ControlRow, ...]
+    sources_sha256: dict[str, str] = {}
+    """By subject: hash of the sources that its verdicts rest on."""
 
 
 def run_controls(
-    plan: Plan, seeds: Sequence[int], record: RunRecord, progress: Progress
+    plan: Plan,
+    seeds: Sequence[int],
+    record: RunRecord,
+    progress: Progress,
+    *,
+    rewrite_seeds: int | None = None,
+    observe: bool = False,
+    optional: Collection[str] = (),
 ) -> ControlsRecord:
-    """Judge the originals and all benign rewrites under every seed; goes on from `record`."""
+    """Judge the originals under every seed and all benign rewrites under the first
+    `rewrite_seeds` (None: under all); goes on from `record`.
+
+    With `observe` the record also keeps what every case showed. Subjects that are `optional` are
+    left out where they cannot run.
+
+    Raises:
+        EnvironmentFailure: another subject cannot run.
+    """
     gate = plan.gates[0]
-    tables = () if gate.config is None else (gate.config,)
-    roots = gate_roots(plan.root, tables, plan.subjects) if tables else ()
-    mark = fingerprint(roots, but=record.folder)
+    mark = mark_of(plan, record)
     with server_pool(plan.jobs, plan.libraries) as pool:
         planned = plan_campaign(plan, pool, progress)
         for subject in planned:
-            if subject.run.failed:
+            if subject.run.failed and subject.run.subject.name not in optional:
                 raise EnvironmentFailure(subject.run.failed)
+            if subject.run.failed:
+                progress.say(f"left out: {subject.run.failed}")
+        planned = tuple(subject for subject in planned if not subject.run.failed)
+        planned = tuple(subject for subject in planned if applies(gate, subject))
+        with_rewrites = frozenset(seeds[:rewrite_seeds])
         shards = [
             ShardRequest(
                 subject=subject.run.subject,
                 gates=(gate,),
-                tasks=_tasks(subject, gate.name),
+                tasks=_tasks(subject, gate.name, observe, rewrites=seed in with_rewrites),
                 seed=seed,
                 quick=plan.quick,
                 preload=subject.preload,
@@ -68,39 +90,19 @@ def run_controls(
             for subject in sorted(planned, key=lambda planned: -planned.probe_s)
         ]
         sources = {subject.run.subject.name: subject.sources_sha256 for subject in planned}
-        keyed = [tuple(_keyed(shard, mark + sources[shard.subject.name])) for shard in shards]
-        record.expect(Tasks(tuple(task for tasks in keyed for task in tasks)))
+        marks = {name: mark + source for name, source in sources.items()}
         progress.stage("controls", sum(len(shard.tasks) for shard in shards))
-        keys = {
-            (shard.subject.name, shard.seed): {task.place: task.key for task in tasks}
-            for shard, tasks in zip(shards, keyed, strict=True)
-        }
-
-        def one(shard: ShardRequest) -> tuple[ControlRow, ...]:
-            said = ask_shard(
-                pool,
-                shard,
-                record,
-                keys[shard.subject.name, shard.seed],
-                on_verdict=progress.step,
-                on_prepared=lambda _: None,
-            )
-            return _rows(shard, said)
-
-        rows = [row for rows in spread(pool, one, shards) for row in rows]
+        judged = judge_requests(pool, shards, marks, record, progress)
+        rows = [row for shard, said in judged for row in _rows(shard, said)]
     rows.sort(key=lambda row: (row.subject, row.seed, row.control))
-    return ControlsRecord(gate.name, tuple(seeds), tuple(rows))
+    return ControlsRecord(gate.name, tuple(seeds), tuple(rows), sources)
 
 
-def _tasks(subject: PlannedSubject, gate: str) -> tuple[Task, ...]:
-    controls = (original(subject.run.subject.name), *subject.run.controls)
-    return tuple(Task(control, gate, stop_at_first=False) for control in controls)
-
-
-def _keyed(shard: ShardRequest, mark: str) -> Iterator[PlannedTask]:
-    for task in shard.tasks:
-        key = verdict_key(shard, task, mark)
-        yield PlannedTask(shard.subject.name, task.candidate.id, task.gate, key)
+def _tasks(
+    subject: PlannedSubject, gate: str, observe: bool, *, rewrites: bool
+) -> tuple[Task, ...]:
+    controls = (original(subject.run.subject.name), *(subject.run.controls if rewrites else ()))
+    return tuple(Task(control, gate, stop_at_first=False, observe=observe) for control in controls)
 
 
 def _rows(shard: ShardRequest, verdicts: Sequence[Verdict]) -> tuple[ControlRow, ...]:
@@ -117,6 +119,8 @@ def _rows(shard: ShardRequest, verdicts: Sequence[Verdict]) -> tuple[ControlRow,
             distinct=verdict.bits != reference,
             detail=verdict.detail,
             case=verdict.case,
+            compared=verdict.compared,
+            exactly=verdict.exactly,
         )
         for verdict in verdicts
     )

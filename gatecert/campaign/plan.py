@@ -11,10 +11,11 @@ from pathlib import Path
 
 import msgspec
 
+from gatecert.calibration.records import oracle_settings
 from gatecert.campaign.records import SubjectRun
 from gatecert.config import Config
 from gatecert.errors import UsageError
-from gatecert.gates.config import LIBRARIES, GateConfig
+from gatecert.gates.config import LIBRARIES, GateConfig, OracleConfig
 from gatecert.gates.reads import GateReads
 from gatecert.gates.records import Verdict
 from gatecert.gates.suite.records import PytestBaseline
@@ -96,14 +97,25 @@ class PlannedSubject:
 
 
 def gate_refs(
-    names: Sequence[str], tables: dict[str, GateConfig], root: str
+    names: Sequence[str],
+    tables: dict[str, GateConfig],
+    root: str,
+    oracles: Mapping[str, OracleConfig] | None = None,
 ) -> tuple[GateRef, ...]:
-    """Gates by name with their tables."""
-    named = ((name, tables.get(name)) for name in dict.fromkeys(names))
-    return tuple(
-        GateRef(name, root, table, tables.get(table.around) if table else None)
-        for name, table in named
-    )
+    """Gates by name with their tables.
+
+    Raises:
+        UsageError: an oracle's file of tolerances is missing, wrong, or nobody has reviewed it.
+    """
+
+    def one(name: str) -> GateRef:
+        table = tables.get(name)
+        around = tables.get(table.around) if table else None
+        named = (oracles or {}).get(name)
+        oracle = oracle_settings(named, Path(root)) if named else None
+        return GateRef(name, root, table, around, oracle)
+
+    return tuple(map(one, dict.fromkeys(names)))
 
 
 def plan_subject(
@@ -161,6 +173,7 @@ def plan_subject(
             blocks=probed.blocks,
             dims=probed.dims or subject.dims,
             configs=probed.configs,
+            log_notes=(),  # they tell counts, which no verdict depends on
         ),
         kernels=tuple(wanted),
         launchers=tuple(launchers),
@@ -168,7 +181,11 @@ def plan_subject(
         mutants=tuple(_with_distinct_ids(mutants)),
         controls=tuple(benign) if CandidateKind.BENIGN in profile.candidates else (),
         adversaries=tuple(adversaries) if CandidateKind.ADVERSARY in profile.candidates else (),
-        not_tested=(*_without_launcher(targets, launchers), *profile.left_out(bug_classes())),
+        not_tested=(
+            *_without_launcher(targets, launchers),
+            *profile.left_out(bug_classes()),
+            *(f"launch log: {note}" for note in (*subject.log_notes, *probed.notes)),
+        ),
     )
     signatures = tuple(dict.fromkeys(signature_of(launch) for launch in probed.launches))
     return PlannedSubject(

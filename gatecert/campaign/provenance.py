@@ -17,7 +17,7 @@ import msgspec
 from gatecert.campaign.gate_files import gate_files
 from gatecert.campaign.plan import Plan, PlannedSubject, read_source
 from gatecert.config import CORPUS_CONFIG, Config
-from gatecert.gates.config import GateConfig
+from gatecert.gates.config import ORACLE_PREFIX, GateConfig, OracleConfig
 from gatecert.gates.reads import GateReads
 from gatecert.locating import find_source, module_of
 from gatecert.mutants.discover import source_of
@@ -77,7 +77,11 @@ def describe_provenance(plan: Plan, planned: Sequence[PlannedSubject], out: Path
     gates = _gate_hashes(tables, places, _files_of(subjects), read, _config_path(plan.config), out)
     return Provenance(
         config=_relative_config(plan.config),
-        settings=settings_of(plan.config, [s.name for s in plan.subjects], tables),
+        settings=settings_of(
+            plan.config,
+            [s.name for s in plan.subjects],
+            [*tables, *(ref.name for ref in plan.gates if ref.oracle is not None)],
+        ),
         subjects=subjects,
         gates=gates,
         operators=_versions(plan.operators),
@@ -97,7 +101,7 @@ def look_again(then: Provenance, config: Config) -> Provenance:
     read = {name: _read_then(then.gates[name], places.root) for name in tables}
     return Provenance(
         config=then.config,
-        settings=settings_of(config, names, tables),
+        settings=settings_of(config, names, [*tables, *_oracles_in(then.settings)]),
         subjects=subjects,
         gates={
             name: msgspec.structs.replace(hashes, late=_late_now(then.gates[name], places.root))
@@ -119,10 +123,15 @@ def settings_of(
     mutants that its ignore file names; what is as by default is left out."""
     if config is None or config.file is None:
         return {}
-    table = _told(config.file)
-    for section, names in (("subject", set(subjects)), ("gate", set(gates))):
+    table, chosen = _told(config.file), set(gates)
+    for section, names in (("subject", set(subjects)), ("gate", chosen)):
         structs = getattr(config.file, section).items()
         table[section] = {name: _told(struct) for name, struct in structs if name in names}
+    table["oracle"] = {
+        name.removeprefix(ORACLE_PREFIX): _told_oracle(struct, Path(config.root))
+        for name, struct in config.oracles.items()
+        if name in chosen
+    }
     table["require"] = _told(config.file.require)
     table["ignore"] = {entry.mutant: entry.reason for entry in config.ignore}
     return dict(sorted(_leaves("", table)))
@@ -136,6 +145,15 @@ def _told(struct: msgspec.Struct) -> dict[str, object]:
         if (value := getattr(struct, field.name)) != field.default
         and not (field.default_factory is dict and value == {})
     }
+
+
+def _told_oracle(table: OracleConfig, root: Path) -> dict[str, object]:
+    """The settings of an oracle, its strategy always, and the hash of its file."""
+    told = {**_told(table), "strategy": table.strategy}
+    path = root / table.tolerances
+    if table.tolerances:
+        told["tolerances_sha256"] = sha256_of(path) if path.is_file() else ""
+    return told
 
 
 def _without_places(value: object) -> object:
@@ -161,6 +179,15 @@ def _subjects_in(settings: Mapping[str, str]) -> list[str]:
         key.removeprefix("subject.").removesuffix(".entry")
         for key in settings
         if key.startswith("subject.") and key.endswith(".entry")
+    ]
+
+
+def _oracles_in(settings: Mapping[str, str]) -> list[str]:
+    """The gates of oracles whose settings were written down."""
+    return [
+        ORACLE_PREFIX + key.removeprefix("oracle.").removesuffix(".strategy")
+        for key in settings
+        if key.startswith("oracle.") and key.endswith(".strategy")
     ]
 
 

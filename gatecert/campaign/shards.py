@@ -136,6 +136,7 @@ def candidate_of(mutant: Mutant, texts: dict[str, str]) -> Candidate:
         subject=mutant.subject,
         files=overlay_of(mutant, texts),
         detail=mutant.detail,
+        reveal=mutant.reveal,
     )
 
 
@@ -215,7 +216,8 @@ def judges(ref: GateRef, subject: Subject) -> bool:
     """Can the gate judge the subject, before anything was planted?"""
     from gatecert.gates.registry import make_gate
 
-    return make_gate(ref.name, ref.config, ref.root, ref.around).applies_to(subject) is None
+    gate = make_gate(ref.name, ref.config, ref.root, ref.around, ref.oracle)
+    return gate.applies_to(subject) is None
 
 
 def _cut(tasks: Sequence[Task], pieces: int) -> Iterator[tuple[Task, ...]]:

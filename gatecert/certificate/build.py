@@ -226,6 +226,7 @@ def _survivor(one: Scored, run: Run) -> Survivor:
     reason = _survival_reason(verdict, one)
     told = reason in (SurvivalReason.UNREACHED, SurvivalReason.UNEXPLAINED)
     known = tuple(facts(verdict, one.original, one.reach)) if told else ()
+    killed = one.oracle if one.oracle and one.oracle.reason is not Reason.NONE else None
     return Survivor(
         id=mutant.id,
         subject=mutant.subject,
@@ -238,7 +239,8 @@ def _survivor(one: Scored, run: Run) -> Survivor:
         worst=verdict.worst,
         margin=verdict.margin,
         reveal=mutant.reveal,
-        oracle_case=one.oracle.case if one.oracle and one.oracle.reason is not Reason.NONE else "",
+        oracle_case=killed.case if killed else "",
+        oracle_inputs_sha256=killed.inputs_sha256 if killed else "",
         path=relative(mutant.path, run, mutant.module),
         line=mutant.line,
         known=_SAME if one.same_on_launches else known,
@@ -303,7 +305,15 @@ def _result(one: Scored) -> Result:
         return Result(one.status, detail=one.ignored, same_as=same_as, ladder=ladder)
     unreported = one.status is Status.UNREPORTED
     detail = _out_of_bounds(verdict) if unreported else verdict.detail
-    return Result(one.status, verdict.reason, detail, verdict.case, same_as, ladder)
+    return Result(
+        one.status,
+        verdict.reason,
+        detail,
+        verdict.case,
+        inputs_sha256=verdict.inputs_sha256,
+        same_as=same_as,
+        ladder=ladder,
+    )
 
 
 def _out_of_bounds(verdict: Verdict) -> str:

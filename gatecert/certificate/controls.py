@@ -102,5 +102,11 @@ def _is_rejection(verdict: Verdict) -> bool:
 def _rejection(verdict: Verdict) -> Rejection:
     outcome = verdict.outcome.value if verdict.loaded else "not loaded"
     return Rejection(
-        verdict.candidate, outcome, verdict.reason, verdict.detail, verdict.case, verdict.worst
+        verdict.candidate,
+        outcome,
+        verdict.reason,
+        verdict.detail,
+        verdict.case,
+        verdict.worst,
+        verdict.inputs_sha256,
     )

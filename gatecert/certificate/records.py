@@ -65,6 +65,8 @@ class Rejection(msgspec.Struct, frozen=True):
     detail: str
     case: str
     worst: Worst | None = None
+    inputs_sha256: str = ""
+    """Of the case's inputs, for `gatecert replay --expect-inputs`."""
 
 
 class Controls(msgspec.Struct, frozen=True):
@@ -128,6 +130,8 @@ class Survivor(msgspec.Struct, frozen=True):
     """Input conditions that make this bug visible."""
     oracle_case: str = ""
     """A case on which the oracle rejects it: what this gate lacks; `gatecert replay` runs it."""
+    oracle_inputs_sha256: str = ""
+    """Of that case's inputs, for `gatecert replay --expect-inputs`."""
     path: str = ""
     """Its file, from the configuration's folder; of an installed package `module:` and its name."""
     line: int = 0
@@ -174,6 +178,8 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: Reason = Reason.NONE
     detail: str = ""
     case: str = ""
+    inputs_sha256: str = ""
+    """Of the case's inputs, where the gate is an oracle."""
     same_as: str = ""
     """The mutant that a duplicate has the compiled code of."""
     ladder: bool = False

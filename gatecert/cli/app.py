@@ -15,11 +15,13 @@ from gatecert.cli.stopping import stoppable
 from gatecert.errors import INTERRUPTED, ExitCode, GatecertError, described
 
 COMMANDS = (
+    "calibrate",
     "certify",
     "controls",
     "doctor",
     "gates",
     "init",
+    "limits",
     "merge",
     "mutants",
     "operations",

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 @click.command("controls", short_help="Judge every control under many gates.")
 @click.option("--seeds", type=click.IntRange(min=1), default=10, show_default=True)
+@click.option(
+    "--rewrite-seeds",
+    type=click.IntRange(min=0),
+    help="Judge benign rewrites under so many of the seeds only.  [default: under all]",
+)
 @options.gate_option
 @options.subject_option
 @options.config_option
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
 @options.fresh_option
 def command(
     seeds: int,
+    rewrite_seeds: int | None,
     gate_names: Sequence[str],
     subject_names: Sequence[str],
     config_path: Path | None,
@@ -39,7 +45,7 @@ def command(
     out: Path,
     fresh: bool,
 ) -> int:
-    """Judge every original and every benign rewrite under many seeds, all dtypes.
+    """Judge every original and benign rewrite under many seeds, all dtypes.
 
     None may be rejected. Writes controls.json to --out, or with --subject controls-r2.json after
     the run's id; an interrupted run goes on where it stopped.
@@ -69,12 +75,19 @@ def command(
         subjects=tuple(dict.fromkeys(subject_names)),
         seed=seed,
         seeds=seeds,
+        rewrite_seeds=rewrite_seeds,
         quick=quick,
         fresh=fresh,
     )
     with recording(out, scope) as stored:
         with shown_progress() as progress:
-            record = run_controls(plan, range(seed, seed + seeds), stored, progress)
+            record = run_controls(
+                plan,
+                range(seed, seed + seeds),
+                stored,
+                progress,
+                rewrite_seeds=rewrite_seeds,
+            )
         path = out / ("controls.json" if scope.whole else f"controls-{stored.id}.json")
         text = msgspec.json.format(msgspec.json.encode(record), indent=2).decode() + "\n"
         write_file(path, text)
@@ -93,7 +106,8 @@ def command(
 
 
 def controls_table(record: ControlsRecord) -> Table:
-    """One row per subject: runs, distinct runs, cases, rejections, and the closest call."""
+    """One row per subject: runs, distinct runs, cases, rejections, the closest call, and the share
+    of elements that had to be equal."""
     from gatecert.gates.records import GateOutcome
     from gatecert.reports.tables import Table
 
@@ -105,14 +119,28 @@ def controls_table(record: ControlsRecord) -> Table:
             str(sum(r.cases for r in rows)),
             str(sum(r.outcome is GateOutcome.REJECTED for r in rows)),
             f"{max(r.margin for r in rows):.3f}",
+            _share(sum(r.exactly for r in rows), sum(r.compared for r in rows)),
         )
 
     subjects = dict.fromkeys(r.subject for r in record.rows)
     rows = [row(name, [r for r in record.rows if r.subject == name]) for name in subjects]
     if record.rows:
         rows.append(row("all", record.rows))
-    columns = ("subject", "runs", "distinct", "cases", "rejected", "worst error / allowance")
+    columns = (
+        "subject",
+        "runs",
+        "distinct",
+        "cases",
+        "rejected",
+        "worst error / allowance",
+        "exact",
+    )
     return Table(f"Controls under {record.gate}", columns, tuple(rows))
+
+
+def _share(exactly: int, compared: int) -> str:
+    """Which part of all elements had to be equal; "-" where the gate does not count them."""
+    return f"{100 * exactly / compared:.1f}%" if compared else "-"
 
 
 def verdict_line(record: ControlsRecord) -> str:

@@ -45,12 +45,17 @@ def command(config_path: Path | None, as_json: bool) -> int:
 
 def _rows(config: Config) -> Iterator[tuple[str, str, str]]:
     from gatecert.gates.presets.gate import presets
-    from gatecert.gates.registry import ORACLE
+    from gatecert.gates.registry import METAMORPHIC, ORACLE
 
     what = "inputs from the schema, fp64 reference, rounding-interval test, memory guards"
     yield ORACLE, "oracle", what
+    yield METAMORPHIC, "oracle", "relations between outputs for related inputs; no reference"
     for preset in presets():
         yield preset.name, "preset", f"{preset.data.summary} ({preset.data.source})"
+    for name, settings in config.oracles.items():
+        kind = settings.comparator.get("type", "RoundingInterval")
+        what = f"strategy {settings.strategy}, {kind}"
+        yield name, "oracle", what + f", {settings.tolerances}" if settings.tolerances else what
     for name, table in config.gates.items():
         what = table.callable or " ".join(table.command or table.args) or table.around
         yield name, table.kind, what

@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from gatecert.cli import options
+from gatecert.cli.replay_options import How, replay_options
 from gatecert.gates.records import GateOutcome, Verdict
 from gatecert.mutants.records import Candidate
 from gatecert.subjects import Subject
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from gatecert.config import Config
     from gatecert.oracle.case import Case
 
-_LIMIT_S = 600.0
-_CHILD_ENV = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TRITON_INTERPRET": "1"}
+LIMIT_S = 600.0
+CHILD_ENV = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TRITON_INTERPRET": "1"}
 
 
 class ReplayRequest(msgspec.Struct, frozen=True):
@@ -31,6 +32,10 @@ class ReplayRequest(msgspec.Struct, frozen=True):
     subject: Subject
     candidate: Candidate
     case: str
+    snapshot: str = ""
+    """A file that holds the tensors."""
+    save: str = ""
+    """A file to write them to."""
 
 
 class ReplayAnswer(msgspec.Struct, frozen=True):
@@ -41,8 +46,9 @@ class ReplayAnswer(msgspec.Struct, frozen=True):
 
 
 @click.command("replay")
-@click.argument("case_id", metavar="CASE")
-@click.option("--only", metavar="ID", help="Replay on this mutant, not on the original.")
+@click.argument("case_id", metavar="CASE", default="")
+@click.option("--mutant", "--only", "only", metavar="ID", help="Run this mutant, not the original.")
+@replay_options
 @options.subject_option
 @options.config_option
 @options.json_option
@@ -52,29 +58,37 @@ def command(
     subject_names: Sequence[str],
     config_path: Path | None,
     as_json: bool,
+    how: How,
 ) -> int:
     """Run the oracle on one CASE, written as a report prints it.
 
     CASE is operation/dtype/DIM=n,.../layout/recipe/seed=n. It runs on the original of every
-    subject of that operation that declares its dtype and layout, or on one mutant with --only.
+    subject of that operation that declares its dtype and layout, on one mutant with --only, or on
+    another text of its module with --file. --minimise then looks for the simplest case that fails
+    for the same reason.
     """
     from gatecert.cli.setup import check_selection, read_config
 
     config = read_config(config_path)
     check_selection(config, subject_names, only=() if only is None else (only,))
-    from gatecert.oracle.case import parse_case
-
-    case = parse_case(case_id)
-    answers = [
-        replay(ReplayRequest(subject, candidate, case.id))
+    case = how.case(case_id)
+    pairs = [
+        (subject, how.candidate(subject, candidate))
         for subject, candidate in _candidates(config, case, subject_names, only)
     ]
+    if how.minimise:
+        return how.minimised(pairs, case, as_json)
+    answers = [
+        replay(ReplayRequest(subject, candidate, case.id, how.snapshot, how.save))
+        for subject, candidate in pairs
+    ]
+    how.check(answers)
     if as_json:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(answers)).decode() + "\n")
     else:
         for answer in answers:
-            _print(answer)
-    return _exit_code([answer.verdict for answer in answers])
+            print_answer(answer)
+    return exit_code([answer.verdict for answer in answers])
 
 
 def replay(request: ReplayRequest) -> ReplayAnswer:
@@ -90,11 +104,11 @@ def replay(request: ReplayRequest) -> ReplayAnswer:
             [sys.executable, "-m", "gatecert.cli.replay_child"],
             input=msgspec.json.encode(request),
             capture_output=True,
-            env={**os.environ, **_CHILD_ENV},
-            timeout=_LIMIT_S,
+            env={**os.environ, **CHILD_ENV},
+            timeout=LIMIT_S,
         )
     except subprocess.TimeoutExpired:
-        raise EnvironmentFailure(f"no answer within {_LIMIT_S:.0f} s") from None
+        raise EnvironmentFailure(f"no answer within {LIMIT_S:.0f} s") from None
     if done.returncode == 0:
         return msgspec.json.decode(done.stdout.splitlines()[-1], type=ReplayAnswer)
     said = done.stderr.decode("utf-8", "replace").strip().splitlines()
@@ -172,7 +186,8 @@ def _mutant_candidate(config: Config, mutant_id: str) -> Candidate:
     return candidate_of(mutant, texts)
 
 
-def _print(answer: ReplayAnswer) -> None:
+def print_answer(answer: ReplayAnswer) -> None:
+    """What a person wants to know of one run."""
     from gatecert.reports.cards import worst_element
 
     verdict = answer.verdict
@@ -183,10 +198,13 @@ def _print(answer: ReplayAnswer) -> None:
         click.echo(f"  worst: {worst_element(verdict.worst)}")
     elif verdict.outcome is GateOutcome.ACCEPTED:
         click.echo(f"  largest error is {verdict.margin:.3g} of its allowance")
+    if verdict.exactly:
+        click.echo(f"  {verdict.exactly} of {verdict.compared} elements had to be equal")
     click.echo(f"  inputs: sha256 {answer.inputs_sha256}")
+    click.echo(f"  outputs: sha256 {verdict.bits}")
 
 
-def _exit_code(verdicts: Sequence[Verdict]) -> int:
+def exit_code(verdicts: Sequence[Verdict]) -> int:
     """A rejected original is a rejected control; a mutant may be judged either way."""
     from gatecert.errors import ExitCode
 

@@ -69,11 +69,11 @@ def make_plan(
     from gatecert.gates.suite.gate import check_pytest
 
     chosen = choose_gates(config, gate_names, with_oracle=with_oracle)
-    refs = gate_refs(chosen, config.gates, config.root)
+    refs = gate_refs(chosen, config.gates, config.root, config.oracles)
     for ref in refs:
         if ref.config is not None:
             check_around(ref.name, ref.config, config.gates)
-        make_gate(ref.name, ref.config, ref.root, ref.around)
+        make_gate(ref.name, ref.config, ref.root, ref.around, ref.oracle)
         if ref.config is not None and ref.config.kind == "pytest":
             check_pytest(ref.name)
     root = Path(config.root)

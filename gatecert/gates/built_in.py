@@ -1,4 +1,4 @@
-"""Gates that need no table: the oracle and the presets.
+"""Gates that need no table: the oracle, the relations and the presets.
 
 They are named, and asked whom they can judge, in the supervisor; it is the warm server that
 prepares them. What they import (torch, for the most part) is imported there.
@@ -13,10 +13,21 @@ from gatecert.gates.presets.file import read_presets
 from gatecert.gates.records import ORACLE
 from gatecert.subjects import Subject
 
+METAMORPHIC = "metamorphic"
+
 
 def built_in_names() -> tuple[str, ...]:
-    """The oracle, and the presets in the order of their file."""
-    return (ORACLE, *read_presets()["preset"])
+    """The oracle, the relations, and the presets in the order of their file.
+
+    `oracle:STRATEGY` is built in too: the oracle under another strategy.
+    """
+    return (ORACLE, METAMORPHIC, *read_presets()["preset"])
+
+
+def strategy_of(name: str) -> str | None:
+    """`boundary` of `oracle:boundary`."""
+    gate, colon, strategy = name.partition(":")
+    return strategy if gate == ORACLE and colon else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +37,7 @@ class BuiltInGate:
     name: str
 
     def applies_to(self, subject: Subject) -> str | None:
-        """It needs an operation; a preset says itself what else."""
+        """It needs an operation; others than the oracle say themselves what else."""
         if subject.operation is None:
             return "it has no operation, so there are no inputs and no reference"
         return None if self.name == ORACLE else self._load().applies_to(subject)
@@ -35,11 +46,20 @@ class BuiltInGate:
         """As the gate itself."""
         return self._load().prepare(subject, seed=seed, quick=quick)
 
+    @property
+    def _is_oracle(self) -> bool:
+        return self.name == ORACLE or strategy_of(self.name) is not None
+
     def _load(self) -> Gate:
-        if self.name == ORACLE:
+        if self._is_oracle:
             from gatecert.gates.oracle import OracleGate
 
-            return OracleGate()
+            strategy = strategy_of(self.name)
+            return OracleGate() if strategy is None else OracleGate(self.name, strategy)
+        if self.name == METAMORPHIC:
+            from gatecert.gates.metamorphic import MetamorphicGate
+
+            return MetamorphicGate()
         from gatecert.gates.presets.gate import get_preset
 
         return get_preset(self.name)

@@ -1,8 +1,8 @@
-"""`[gate.NAME]` of gatecert.toml: a gate that the team brings."""
+"""`[gate.NAME]` and `[oracle.NAME]` of gatecert.toml: gates of the team's, and settings of ours."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -118,6 +118,41 @@ class GateConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if not self.tools:
             raise ValueError(f"name at least one of the tools {', '.join(TOOLS)}")
 
+
+class OracleConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The oracle under a name, `--gate oracle-NAME`: what it tries, and how wrong an output may be.
+
+    Reference and guards are those of the oracle itself.
+    """
+
+    strategy: str = "certify"
+    """Which shapes and values it tries."""
+    comparator: dict[str, Any] = {}
+    """What it allows, as `{ type = "AllClose", atol = 1e-3, rtol = 1e-2 }`; by default the
+    rounding-interval test with its own constants."""
+    tolerances: str = ""
+    """A file of `gatecert calibrate`, relative to this one: its rows go before `comparator` for
+    their operations and dtypes."""
+
+
+class ToleranceRow(msgspec.Struct, frozen=True):
+    """What the outputs of an operation in a dtype are compared with."""
+
+    operation: str
+    dtype: str
+    comparator: dict[str, Any]
+
+
+class OracleSettings(msgspec.Struct, frozen=True):
+    """An `[oracle.NAME]` with the rows of its file read in."""
+
+    strategy: str = "certify"
+    comparator: dict[str, Any] = {}
+    rows: tuple[ToleranceRow, ...] = ()
+
+
+ORACLE_PREFIX = "oracle-"
+"""`[oracle.NAME]` is the gate `oracle-NAME`."""
 
 _OPTIONAL = GateConfig.__struct_fields__[1:]
 _DEFAULTS = GateConfig.__struct_defaults__

@@ -19,6 +19,11 @@ from gatecert.mutants.records import Candidate, CandidateKind
 from gatecert.oracle.comparators import Judgement
 from gatecert.oracle.formats import raw_bytes
 from gatecert.oracle.inputs import Inputs, changed_inputs, fresh_copy
+from gatecert.oracle.schema import Operation
+
+
+def _as_tuple(result: Any) -> tuple[Any, ...]:
+    return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +48,14 @@ def execute(
     entry: Callable[..., Any],
     inputs: Inputs,
     policy: GuardPolicy,
-    in_place: tuple[str, ...] = (),
+    operation: Operation | None = None,
 ) -> Execution:
-    """Call `entry` on a fresh copy of the inputs.
+    """Call `entry` on a fresh copy of the inputs, and find its results where they are.
 
-    A None result of an operation with in-place arguments is read from those arguments.
+    `operation` says where: in arguments that it may overwrite or that receive results. Without one
+    they are what is returned.
     """
+    written = () if operation is None else (*operation.in_place, *operation.destinations)
     copy = fresh_copy(inputs)
     result: Any = None
     error: BaseException | None = None
@@ -57,20 +64,33 @@ def execute(
             result = entry(*copy.args)
         except Exception as raised:
             error = raised
-    if result is None and in_place and error is None:
-        result = tuple(copy.args[copy.names.index(name)] for name in in_place)
-    outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
-    if error is not None:
-        outputs = ()
+    outputs = () if error is not None else _results(result, copy, operation)
     return Execution(
         outputs=outputs,
         bits=hash_outputs(outputs),
         error=error,
         failures=log.failures(),
         findings=log.findings(),
-        changed=tuple(changed_inputs(inputs, copy, in_place)),
+        changed=tuple(changed_inputs(inputs, copy, written)),
         shares_memory=log.shares_memory,
     )
+
+
+def _results(result: Any, copy: Inputs, operation: Operation | None) -> tuple[Any, ...]:
+    """What a call returned or wrote: None from one with in-place arguments means those.
+
+    Destinations receive the first results; a launcher may return them too, or nothing.
+    """
+    if operation is None:
+        return _as_tuple(result)
+    tensors = copy.tensors
+    if result is None and operation.in_place:
+        return tuple(tensors[name] for name in operation.in_place)
+    received = tuple(tensors[name] for name in operation.destinations)
+    if not received:
+        return operation.returned(copy.args, result)
+    others = () if result is None else _as_tuple(result)
+    return (*received, *(part for part in others if all(part is not own for own in received)))
 
 
 def no_verdict(run: Execution, candidate: Candidate) -> str | None:

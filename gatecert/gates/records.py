@@ -110,6 +110,12 @@ class Verdict(msgspec.Struct, frozen=True):
     """A launch had a compiled form by which mutants were not compared."""
     margin: float = 0.0
     bits: str = ""
+    inputs_sha256: str = ""
+    """Of the deciding case's inputs: a replay elsewhere proves by it that they are the same."""
+    compared: int = 0
+    """Elements of outputs that the oracle's cases compare, up to the case that decided."""
+    exactly: int = 0
+    """How many of those must be equal, since nothing before the last step rounds."""
     duration_s: float = 0.0
     spent: Spent = Spent()
     signal: int = 0

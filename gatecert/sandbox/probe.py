@@ -20,13 +20,13 @@ import msgspec
 from gatecert.errors import EnvironmentFailure, GatecertError, described
 from gatecert.gates.command.elsewhere import GateElsewhere
 from gatecert.gates.oracle import OracleGate
+from gatecert.gates.oracle.cases import subject_cases
 from gatecert.gates.registry import make_gate
 from gatecert.lanes import interpreter
 from gatecert.lanes.interpreter.tuning import Tuning, tuning_of
 from gatecert.lanes.records import GuardPolicy, Launch
 from gatecert.mutants.records import original
 from gatecert.oracle.case import Case
-from gatecert.oracle.cases import cases_for
 from gatecert.oracle.domain import domain_cases
 from gatecert.oracle.inputs import make_inputs
 from gatecert.oracle.operations import Operation, resolve_operation
@@ -49,6 +49,7 @@ def probe(request: ProbeRequest) -> Probed | Failed:
     blocks: dict[str, tuple[int, ...]] = dict(subject.blocks)
     dims: dict[str, tuple[int, ...]] = dict(subject.dims)
     tuning = Tuning()
+    notes: tuple[str, ...] = ()
     before = set(sys.modules)
     reads = watch_reads(is_users)
     try:
@@ -61,7 +62,10 @@ def probe(request: ProbeRequest) -> Probed | Failed:
             blocks = blocks or infer_blocks(launches, operation.tiled)
             tuning = tuning_of({launch.kernel for launch in launches})
             dims = dims_of(subject, operation, blocks, tuning)
-            launches += _launches_of_oracle(subject, entry, operation, blocks, dims, request.seed)
+            known = msgspec.structs.replace(subject, blocks=blocks, dims=dims)
+            strategy = subject.profile.strategy or OracleGate().strategy
+            cases, notes = subject_cases(operation, known, strategy=strategy, seed=request.seed)
+            launches += _launches_dry(subject, entry, operation, cases)
     except GatecertError as error:
         return Failed(str(error), int(error.exit_code))
     distinct = {
@@ -82,6 +86,7 @@ def probe(request: ProbeRequest) -> Probed | Failed:
         sources=sources,
         dims=dims,
         configs=tuning.configs,
+        notes=notes,
     )
 
 
@@ -165,26 +170,6 @@ def _launches_on_domain(
     yield from _launches_dry(subject, entry, operation, cases)
 
 
-def _launches_of_oracle(
-    subject: Subject,
-    entry: Callable[..., Any],
-    operation: Operation,
-    blocks: dict[str, tuple[int, ...]],
-    dims: dict[str, tuple[int, ...]],
-    seed: int,
-) -> Iterator[Launch]:
-    cases = cases_for(
-        operation,
-        dtypes=subject.dtypes,
-        layouts=subject.layouts,
-        blocks=blocks,
-        extra_dims=dims,
-        strategy=subject.profile.strategy or OracleGate().strategy,
-        seed=seed,
-    )
-    return _launches_dry(subject, entry, operation, cases)
-
-
 def _launches_dry(
     subject: Subject, entry: Callable[..., Any], operation: Operation, cases: Iterable[Case]
 ) -> Iterator[Launch]:
@@ -227,7 +212,7 @@ def _takes(entry: Callable[..., Any], args: tuple[Any, ...]) -> bool:
 def _launches_of_gate(request: ProbeRequest) -> Iterable[Launch]:
     """What the gate launches by the entry; all that it launches, where it never calls it."""
     ref, candidate = request.gate, original(request.subject.name)
-    gate = make_gate(ref.name, ref.config, ref.root, ref.around)
+    gate = make_gate(ref.name, ref.config, ref.root, ref.around, ref.oracle)
     prepared = gate.prepare(request.subject, seed=request.seed, quick=True)
     if isinstance(prepared, GateElsewhere):
         verdict, seen = prepared.run_elsewhere(candidate, {}, stop_at_first=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gatecert.encoding import decode
-from gatecert.gates.config import GateConfig
+from gatecert.gates.config import GateConfig, OracleSettings
 from gatecert.gates.records import Verdict
 from gatecert.gates.suite.records import PytestBaseline
 from gatecert.lanes.records import Launch
@@ -15,12 +15,13 @@ from gatecert.subjects import Subject
 
 class GateRef(msgspec.Struct, frozen=True):
     """A gate by name, with its table of gatecert.toml where it has one; `around` is the table
-    of the gate that a sanitizer runs."""
+    of the gate that a sanitizer runs, `oracle` the settings of an oracle under another name."""
 
     name: str
     root: str
     config: GateConfig | None = None
     around: GateConfig | None = None
+    oracle: OracleSettings | None = None
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -88,7 +89,8 @@ class Probed(msgspec.Struct, frozen=True, tag="probed"):
     and was imported: a verdict on the original depends on them all; `sources` has the hash of
     each by its path. `preload` names the parts of torch that importing the entry brought in.
     `dims` are the sizes that the oracle is to add, by the subject's profile, and `configs` is
-    how many autotune configurations a launched kernel has at most.
+    how many autotune configurations a launched kernel has at most. `notes` tell of logged shapes
+    that are not run as they are.
     """
 
     launches: tuple[Launch, ...]
@@ -101,6 +103,7 @@ class Probed(msgspec.Struct, frozen=True, tag="probed"):
     sources: dict[str, str] = {}
     dims: dict[str, tuple[int, ...]] = {}
     configs: int = 1
+    notes: tuple[str, ...] = ()
 
 
 class Judged(msgspec.Struct, frozen=True, tag="judged"):

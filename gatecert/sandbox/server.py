@@ -88,7 +88,7 @@ def _serve_shard(request: ShardRequest, say: Say) -> None:
     prepared: dict[str, PreparedGate] = {}
     for ref in request.gates:
         started = time.monotonic()
-        gate = make_gate(ref.name, ref.config, ref.root, ref.around)
+        gate = make_gate(ref.name, ref.config, ref.root, ref.around, ref.oracle)
         known = request.baselines.get(ref.name)
         gate = with_baseline(gate, known, request.modules, request.kernels)
         prepared[ref.name] = gate.prepare(request.subject, seed=request.seed, quick=request.quick)

@@ -169,6 +169,17 @@ class RunRecord:
                 new,
             )
 
+    def observed(self) -> Iterator[tuple[Verdict, bytes]]:
+        """The run's verdicts with what was seen of their cases, one at a time: they are large."""
+        numbers = self._database.rows(
+            "SELECT verdict FROM run_verdict WHERE run = ? ORDER BY verdict", self._number
+        )
+        for (number,) in numbers:
+            for body, seen in self._database.rows(
+                "SELECT body, observed FROM verdict WHERE id = ?", number
+            ):
+                yield unpack(body, Verdict), seen
+
     def note_timings(self, timings_s: Mapping[str, float]) -> None:
         """Note where the time went."""
         timings = msgspec.json.encode(timings_s).decode()

@@ -56,6 +56,7 @@ class Scope(msgspec.Struct, frozen=True):
     only: tuple[str, ...] = ()
     seed: int = 0
     seeds: int = 1
+    rewrite_seeds: int | None = None
     quick: bool = False
     matrix: bool = False
     fresh: bool = False

@@ -14,11 +14,14 @@ from gatecert.oracle.operations import (
     elementwise,
     indexing,
     losses,
+    masked,
     norms,
+    paged,
     products,
     quantization,
     reductions,
     rows,
+    varlen,
 )
 from gatecert.oracle.schema import Operation
 
@@ -51,10 +54,18 @@ _ALL = (
     reductions.cumsum,
     backward.layer_norm_backward,
     backward.rms_norm_backward,
+    backward.softmax_backward,
     products.matmul_batched,
     attention.attention_grouped_query,
     attention_backward.attention_backward,
     convolution.causal_conv1d,
+    varlen.attention_varlen,
+    varlen.segment_sum,
+    masked.masked_softmax,
+    paged.paged_attention,
+    norms.add_rms_norm,
+    quantization.quantize_fp8,
+    quantization.dequantize_fp8,
 )
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 
 import torch
 
+from gatecert.oracle.relations import Relations, additive
 from gatecert.oracle.schema import Scalar, operation, tensor
 from gatecert.oracle.values import FINITE_RECIPES
 
@@ -78,6 +79,7 @@ def _mid_shadow(
     tiled="S T",
     recipes=_RECIPES,
     sizes={"D": _HEAD_SIZES},
+    relations=Relations(symmetric="B H S T D", independent="B H S", scalings=(additive("v"),)),
 )
 def attention(q: Query, k: Key, v: Value) -> Output:
     """softmax(q k^T / sqrt(D)) v."""
@@ -93,6 +95,10 @@ def attention(q: Query, k: Key, v: Value) -> Output:
     tiled="S",
     recipes=_RECIPES,
     sizes={"D": _HEAD_SIZES},
+    # Nobody sees a later key.
+    relations=Relations(
+        symmetric="B H D", independent="B H", padded={"S": 1.0}, scalings=(additive("v"),)
+    ),
 )
 def attention_causal(q: Query, k: SelfKey, v: SelfValue) -> Output:
     """Attention in which row i sees keys 0 to i."""
@@ -136,6 +142,7 @@ def _grouped_head_by_head(
     tiled="S T",
     recipes=_RECIPES,
     sizes={"D": (40, 24, 80)},
+    relations=Relations(symmetric="B D", independent="B", scalings=(additive("v"),)),
 )
 def attention_grouped_query(q: GroupedQuery, k: Key, v: Value, causal: int = 1) -> GroupedOutput:
     """Attention in which G query heads in a row share a head of keys and values."""

@@ -14,6 +14,7 @@ from gatecert.oracle.operations.attention import (
     attend_row_by_row,
     scaled_scores,
 )
+from gatecert.oracle.relations import Relations, additive
 from gatecert.oracle.schema import Scalar, operation, tensor
 
 Tensors: TypeAlias = tuple[torch.Tensor, ...]
@@ -117,6 +118,7 @@ def _score_gradient(p: torch.Tensor, v: torch.Tensor, dout: torch.Tensor) -> tor
     # Four kernels run per pair of batch and head: few pairs are tried.
     sizes={"D": (40, 16), "B": (1, 2), "H": (2, 1, 1)},
     outputs=["dq", "dk", "dv"],
+    relations=Relations(symmetric="B H D", scalings=(additive("dout"),)),
 )
 def attention_backward(
     q: Query, k: Key, v: Value, dout: Upstream, causal: int = 1

@@ -1,4 +1,5 @@
-"""Gradients of normalisations, given the upstream gradient; second formulation: autograd."""
+"""Gradients of normalisations and of softmax, given the upstream gradient; autograd is one of two
+formulations of each."""
 
 from __future__ import annotations
 
@@ -7,13 +8,19 @@ from typing import Annotated, TypeAlias
 import torch
 from torch.nn import functional
 
+from gatecert.oracle.exact import linear
+from gatecert.oracle.gradients import grad_of
 from gatecert.oracle.operations.normalised import UNIT, normalised
+from gatecert.oracle.operations.rows import softmax
+from gatecert.oracle.relations import Relations, additive
 from gatecert.oracle.schema import Scalar, Tensor, operation, tensor
-from gatecert.oracle.values import MODERATE_RECIPES
+from gatecert.oracle.values import MODERATE_RECIPES, PROBES_AS_THEY_ARE
 
 Rows: TypeAlias = Annotated[torch.Tensor, Tensor["B N"]]
-# Upstream gradients and weights stay ordinary while the recipe shapes the data they act on.
-Upstream: TypeAlias = Annotated[torch.Tensor, tensor("B N", stand_ins={"*": "normal"})]
+# Upstream gradients and weights stay ordinary while the recipe shapes the data they act on;
+# in exact mode the gradients are integers, for their sum.
+_GRADIENTS = {"*": "normal", "ternary": "ternary", **PROBES_AS_THEY_ARE}
+Upstream: TypeAlias = Annotated[torch.Tensor, tensor("B N", stand_ins=_GRADIENTS)]
 Weight: TypeAlias = Annotated[torch.Tensor, tensor("N", stand_ins={"*": "normal"})]
 Pair: TypeAlias = tuple[torch.Tensor, torch.Tensor]
 Triple: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -52,6 +59,8 @@ def _layer_norm_shadow(
     reduces="N B",
     recipes=_NOT_MASKED,
     outputs=("dx", "dweight", "dbias"),
+    exact=linear(outputs=["dbias"], tensors=["dy"]),
+    relations=Relations(symmetric="B N", shifted=("x",), scalings=(additive("dy"),)),
 )
 def layer_norm_backward(
     dy: Upstream, x: Rows, weight: Weight, eps: float = 1e-5
@@ -90,6 +99,7 @@ def _rms_norm_shadow(
     reduces="N B",
     recipes=_NOT_MASKED,
     outputs=("dx", "dweight"),
+    relations=Relations(symmetric="B N", scalings=(additive("dy"),)),
 )
 def rms_norm_backward(
     dy: Upstream, x: Rows, weight: Weight, eps: float = 1e-6
@@ -100,3 +110,21 @@ def rms_norm_backward(
     z = x * scale
     dx = scale * (m - z * (m * z).mean(dim=1, keepdim=True))
     return dx, (dy * z).sum(dim=0)
+
+
+def _softmax_backward_by_hand(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    p = torch.softmax(x, dim=1)
+    return p * (dy - (p * dy).sum(dim=1, keepdim=True))
+
+
+def _softmax_backward_shadow(dx: torch.Tensor, dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    p, size = torch.softmax(x, dim=1), dy.abs()
+    # Of a probability: what the softmax itself may be off.
+    unsure = 1 + x.abs() + (p * x.abs()).sum(dim=1, keepdim=True)
+    projected = (p * size * unsure).sum(dim=1, keepdim=True)
+    return p * (unsure * (size + (p * size).sum(dim=1, keepdim=True)) + projected + size)
+
+
+softmax_backward = grad_of(
+    softmax, wrt="x", second=_softmax_backward_by_hand, shadow=_softmax_backward_shadow
+)

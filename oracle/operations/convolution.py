@@ -7,13 +7,17 @@ from typing import Annotated, TypeAlias
 import torch
 from torch.nn import functional
 
+from gatecert.oracle.exact import linear
+from gatecert.oracle.relations import Relations, additive
 from gatecert.oracle.schema import Scalar, Tensor, operation, tensor
-from gatecert.oracle.values import MODERATE_RECIPES
+from gatecert.oracle.values import MODERATE_RECIPES, PROBES_AS_THEY_ARE
 
 Sequences: TypeAlias = Annotated[torch.Tensor, Tensor["B C S"]]
 # Weights stay ordinary while the recipe shapes the sequences that they act on.
-Taps: TypeAlias = Annotated[torch.Tensor, tensor("C W", stand_ins={"*": "normal"})]
-Bias: TypeAlias = Annotated[torch.Tensor, tensor("C", stand_ins={"*": "normal"})]
+# In exact mode they are integers too.
+_WEIGHTS = {"*": "normal", "ternary": "ternary", "one_hot": "small_integers", **PROBES_AS_THEY_ARE}
+Taps: TypeAlias = Annotated[torch.Tensor, tensor("C W", stand_ins=_WEIGHTS)]
+Bias: TypeAlias = Annotated[torch.Tensor, tensor("C", stand_ins=_WEIGHTS)]
 
 # Where exp(-z) overflows fp32 a kernel's sigmoid is 0 instead of something below 2^-127.
 _SIGMOID_UNDERFLOW = 2.0**-102
@@ -54,6 +58,14 @@ def _shadow(
     tiled="C S",
     sizes={"W": (4, 3, 2)},
     recipes=tuple(name for name in MODERATE_RECIPES if name != "masked_rows"),
+    exact=linear(factors=2, more_terms=1, scalars={"silu": 0}),
+    # A causal filter sees nothing later.
+    relations=Relations(
+        symmetric="B C",
+        independent="B C",
+        padded={"S": 1.0},
+        scalings=(additive("weight", "bias", where={"silu": 0}),),
+    ),
 )
 def causal_conv1d(x: Sequences, weight: Taps, bias: Bias, silu: int = 1) -> Sequences:
     """Each channel filtered by its own weights over the last W positions, then SiLU or nothing."""

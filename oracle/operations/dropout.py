@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from gatecert.oracle.schema import Scalar, Tensor, operation
+from gatecert.oracle.exact import linear
+from gatecert.oracle.relations import Relations, additive
+from gatecert.oracle.schema import Scalar, Seed, Tensor, operation
 
 Rows: TypeAlias = Annotated[torch.Tensor, Tensor["B N"]]
 Words: TypeAlias = npt.NDArray[np.uint64]
@@ -76,9 +78,12 @@ def _shadow(y: torch.Tensor, x: torch.Tensor, p: float, seed: int) -> torch.Tens
 
 @operation(
     p=Scalar(0.05, 0.9),
-    seed=Scalar(0, 2**31 - 1, integer=True),
+    seed=Seed(),
     second=_value_by_value,
     shadow=_shadow,
+    exact=linear(scalars={"p": 0.5}),
+    # Which values stay goes with the flat place: rows may be added at the end.
+    relations=Relations(padded={"B": 1.0}, scalings=(additive("x"),)),
 )
 def dropout(x: Rows, p: float, seed: int) -> Rows:
     """x over 1 - p where the number of its place exceeds p, zero elsewhere."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, TypeAlias
 
 import torch
 
 from gatecert.oracle.operations.rows import IGNORED, LOGIT_RECIPES, Logits, Target
+from gatecert.oracle.relations import Relations, additive
 from gatecert.oracle.schema import operation, tensor
 
 RowGradient: TypeAlias = Annotated[torch.Tensor, tensor("B", stand_ins={"*": "normal"})]
@@ -41,11 +43,19 @@ def _hot(logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 
 
 @operation(
+    empty="B",
     second=_by_autograd,
     shadow=_shadow,
     reduces="V",
     recipes=LOGIT_RECIPES,
     outputs=["dlogits"],
+    relations=Relations(
+        symmetric="B V",
+        independent="B",
+        padded={"V": -math.inf},
+        shifted=("logits",),
+        scalings=(additive("grad"),),
+    ),
 )
 def cross_entropy_backward(logits: Logits, target: Target, grad: RowGradient) -> Logits:
     """Gradient of the logits where row i's loss has gradient grad[i]; target -100 has none."""

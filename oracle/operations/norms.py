@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 import torch
 
 from gatecert.oracle.operations.normalised import normalised
+from gatecert.oracle.relations import Relations, additive
 from gatecert.oracle.schema import Scalar, Tensor, operation, tensor
 from gatecert.oracle.values import FINITE_RECIPES, MODERATE_RECIPES
 
@@ -14,6 +15,9 @@ Rows: TypeAlias = Annotated[torch.Tensor, Tensor["B N"]]
 # 1, 2 and 3 groups all divide 6C channels.
 Images: TypeAlias = Annotated[torch.Tensor, Tensor["B 6C S"]]
 PerChannel: TypeAlias = Annotated[torch.Tensor, tensor("6C", stand_ins={"*": "normal"})]
+Weight: TypeAlias = Annotated[torch.Tensor, tensor("N", stand_ins={"*": "normal"})]
+Destination: TypeAlias = Annotated[torch.Tensor, Tensor.out("B N")]
+_Sums: TypeAlias = tuple[torch.Tensor, torch.Tensor]
 
 
 def _l2_norm_by_clamp(x: torch.Tensor, eps: float) -> torch.Tensor:
@@ -22,10 +26,12 @@ def _l2_norm_by_clamp(x: torch.Tensor, eps: float) -> torch.Tensor:
 
 @operation(
     eps=Scalar(1e-12, 1e-3, logarithmic=True),
+    empty="B",
     second=_l2_norm_by_clamp,
     shadow=lambda y, x, eps: 3 * y.abs(),
     reduces="N",
     recipes=FINITE_RECIPES,
+    relations=Relations(symmetric="B N", independent="B", padded={"N": 0.0}),
 )
 def l2_norm(x: Rows, eps: float = 1e-12) -> Rows:
     """Rows over their Euclidean length, or over eps where that is larger."""
@@ -67,6 +73,12 @@ def _group_norm_shadow(
     shadow=_group_norm_shadow,
     reduces="S C",
     recipes=tuple(name for name in MODERATE_RECIPES if name != "masked_rows"),
+    relations=Relations(
+        symmetric="B S",
+        independent="B",
+        shifted=("x",),
+        scalings=(additive("weight", "bias"),),
+    ),
 )
 def group_norm(
     x: Images, weight: PerChannel, bias: PerChannel, groups: int = 2, eps: float = 1e-5
@@ -74,3 +86,41 @@ def group_norm(
     """Groups of channels less their mean, over their deviation; weight and bias per channel."""
     y: torch.Tensor = torch.nn.functional.group_norm(x, groups, weight, bias, eps)
     return y
+
+
+def _add_rms_norm_by_norm(
+    out: None,
+    residual_out: None,
+    x: torch.Tensor,
+    residual: torch.Tensor,
+    weight: torch.Tensor,
+    eps: float,
+) -> _Sums:
+    z = torch.stack([x, residual]).sum(dim=0)
+    mean_square = torch.linalg.vector_norm(z, dim=1, keepdim=True) ** 2 / z.shape[1]
+    return weight * (z / (mean_square + eps).sqrt()), z
+
+
+@operation(
+    eps=Scalar(1e-6, 1e-4, logarithmic=True),
+    second=_add_rms_norm_by_norm,
+    shadow=lambda y, out, residual_out, x, residual, weight, eps: (4 * y[0].abs(), y[1].abs()),
+    reduces="N",
+    tiled="N",
+    recipes=tuple(name for name in MODERATE_RECIPES if name != "masked_rows"),
+    relations=Relations(symmetric="B N", independent="B"),
+)
+def add_rms_norm(
+    out: Destination,
+    residual_out: Destination,
+    x: Rows,
+    residual: Rows,
+    weight: Weight,
+    eps: float = 1e-6,
+) -> tuple[Rows, Rows]:
+    """RMS norm of x plus residual, and that sum, into buffers of the caller.
+
+    The sum is normalised as it is, before it is rounded.
+    """
+    z = x + residual
+    return z * torch.rsqrt(z.square().mean(dim=1, keepdim=True) + eps) * weight, z

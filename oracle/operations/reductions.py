@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, TypeAlias
 
 import torch
 
+from gatecert.oracle.exact import linear, selecting
+from gatecert.oracle.relations import Relations, additive, homogeneous
 from gatecert.oracle.schema import Scalar, Tensor, operation, tensor
 from gatecert.oracle.values import FINITE_RECIPES, MODERATE_RECIPES
 
@@ -35,11 +38,14 @@ def _moments_shadow(y: Moments, x: torch.Tensor) -> Moments:
 
 
 @operation(
+    empty="B",
     second=_moments_by_pairs,
     shadow=_moments_shadow,
     reduces="N",
     recipes=FINITE_RECIPES,
     outputs=("sum", "mean", "variance"),
+    exact=linear(outputs=["sum"]),
+    relations=Relations(symmetric="B N", independent="B", scalings=(homogeneous("x", variance=2),)),
 )
 def row_moments(x: Rows) -> tuple[Statistic, Statistic, Statistic]:
     """Sum, mean and population variance of each row."""
@@ -52,11 +58,15 @@ def _first_of_the_largest(x: torch.Tensor) -> torch.Tensor:
 
 
 @operation(
+    empty="B",
     second=_first_of_the_largest,
     # An index is right or wrong; nothing rounds.
     shadow=lambda y, x: y,
     reduces="N",
     recipes=(*FINITE_RECIPES, "masked_rows", "huge", "far_below"),
+    exact=selecting(),
+    # Of equal values the first counts, so columns may not change places.
+    relations=Relations(symmetric="B", independent="B", padded={"N": -math.inf}),
 )
 def argmax(x: Rows) -> Index:
     """Place of the largest value of each row; of equal ones the first."""
@@ -69,7 +79,8 @@ def _from_the_end(x: torch.Tensor, reverse: int) -> torch.Tensor:
 
 def _cumsum_by_slices(x: torch.Tensor, reverse: int) -> torch.Tensor:
     slices = (x[:, at:] if reverse else x[:, : at + 1] for at in range(x.shape[1]))
-    return torch.stack([part.sum(dim=1) for part in slices], dim=1)
+    sums = [part.sum(dim=1) for part in slices]
+    return torch.stack(sums, dim=1) if sums else x
 
 
 def _cumsum(x: torch.Tensor, reverse: int) -> torch.Tensor:
@@ -78,11 +89,15 @@ def _cumsum(x: torch.Tensor, reverse: int) -> torch.Tensor:
 
 @operation(
     reverse=Scalar(0, 1, integer=True),
+    empty="B N",
     second=_cumsum_by_slices,
     shadow=lambda y, x, reverse: _cumsum(x.abs(), reverse),
     reduces="N",
-    exact_on_integers=True,
+    exact=linear(),
     recipes=MODERATE_RECIPES,
+    relations=Relations(
+        symmetric="B", independent="B", padded={"N": 0.0}, scalings=(additive("x"),)
+    ),
 )
 def cumsum(x: Rows, reverse: int = 0) -> Rows:
     """Sums of the first 1, 2, ... N values of each row; with `reverse` from each to the last."""

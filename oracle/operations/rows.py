@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, TypeAlias
 
 import torch
 
 from gatecert.oracle.operations.normalised import normalised
+from gatecert.oracle.relations import Relations, additive
 from gatecert.oracle.schema import Scalar, Tensor, operation, tensor
 from gatecert.oracle.values import FINITE_RECIPES, MODERATE_RECIPES
 
@@ -20,6 +22,7 @@ Loss: TypeAlias = Annotated[torch.Tensor, Tensor[""]]
 _EPSILON = Scalar(1e-6, 1e-4, logarithmic=True)
 _NOT_MASKED = tuple(name for name in MODERATE_RECIPES if name != "masked_rows")
 IGNORED = -100
+_SHIFTED_ROWS = Relations(symmetric="B N", independent="B", padded={"N": -math.inf}, shifted=("x",))
 _SHIFT_INVARIANT = (*MODERATE_RECIPES, "far_below")
 LOGIT_RECIPES = (*FINITE_RECIPES, "masked_rows", "far_below")
 """Those of a loss: classes may be banned by -inf, but not the target's."""
@@ -35,7 +38,14 @@ def _softmax_shadow(p: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return p * (1 + x.abs() + (p * x.abs()).sum(dim=1, keepdim=True))
 
 
-@operation(second=_softmax_by_powers, shadow=_softmax_shadow, reduces="N", recipes=_SHIFT_INVARIANT)
+@operation(
+    empty="B",
+    second=_softmax_by_powers,
+    shadow=_softmax_shadow,
+    reduces="N",
+    recipes=_SHIFT_INVARIANT,
+    relations=_SHIFTED_ROWS,
+)
 def softmax(x: Rows) -> Rows:
     """exp(x) over its sum, along each row."""
     return torch.softmax(x, dim=1)
@@ -54,10 +64,12 @@ def _log_softmax_shadow(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 
 @operation(
+    empty="B",
     second=_log_softmax_by_powers,
     shadow=_log_softmax_shadow,
     reduces="N",
     recipes=_SHIFT_INVARIANT,
+    relations=_SHIFTED_ROWS,
 )
 def log_softmax(x: Rows) -> Rows:
     """x less the logarithm of the sum of exp(x), along each row."""
@@ -80,10 +92,17 @@ def _layer_norm_shadow(
 
 @operation(
     eps=_EPSILON,
+    empty="B",
     second=_layer_norm_by_moments,
     shadow=_layer_norm_shadow,
     reduces="N",
     recipes=_NOT_MASKED,
+    relations=Relations(
+        symmetric="B N",
+        independent="B",
+        shifted=("x",),
+        scalings=(additive("weight", "bias"),),
+    ),
 )
 def layer_norm(x: Rows, weight: Weight, bias: Weight, eps: float = 1e-5) -> Rows:
     """Rows less their mean, over their standard deviation, times weight, plus bias."""
@@ -98,10 +117,12 @@ def _rms_norm_by_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torc
 
 @operation(
     eps=_EPSILON,
+    empty="B",
     second=_rms_norm_by_norm,
     shadow=lambda y, x, weight, eps: 3 * y.abs(),
     reduces="N",
     recipes=_NOT_MASKED,
+    relations=Relations(symmetric="B N", independent="B", scalings=(additive("weight"),)),
 )
 def rms_norm(x: Rows, weight: Weight, eps: float = 1e-6) -> Rows:
     """Rows over their root mean square, times weight."""
@@ -131,6 +152,7 @@ def _cross_entropy_shadow(
     reduces="V B",
     recipes=LOGIT_RECIPES,
     outputs=["loss"],
+    relations=Relations(symmetric="B V", padded={"V": -math.inf}, shifted=("logits",)),
 )
 def cross_entropy(logits: Logits, target: Target) -> Loss:
     """Mean over rows of log-sum-exp less the target's logit; target -100 is left out.

@@ -22,7 +22,7 @@ from gatecert.gates.cells import Cell, Sight, unpack_cells
 from gatecert.gates.oracle import OracleGate
 from gatecert.gates.records import GateOutcome, Reason
 from gatecert.operators.registry import get_operator
-from gatecert.oracle.observation import judge_observation
+from gatecert.oracle.comparators import judge_observation
 from gatecert.oracle.tolerance import RoundingInterval
 from gatecert.reports.json import render_json
 from gatecert.store import DATABASE, Scope, Shard, open_runs, recording

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from gatecert.oracle.expectation import ExpectedOutput
-from gatecert.oracle.formats import torch_dtype
+from gatecert.oracle.formats import round_to_dtype, torch_dtype
 
 
 def expected(
@@ -20,13 +20,18 @@ def expected(
     length: int = 1,
     contraction: bool = False,
     mid_unit: float = 0.0,
+    baseline: Any = None,
 ) -> ExpectedOutput:
-    """An output with this reference; its shadow is |reference| unless given."""
+    """An output with this reference; its shadow is |reference| unless given, and torch's own
+    result the reference rounded to the dtype."""
     kind = np.int64 if dtype.startswith("int") else np.float64
     values = np.asarray(reference, kind)
     size = np.abs(np.nan_to_num(values.astype(np.float64), posinf=0.0, neginf=0.0))
     chosen = size if shadow is None else np.broadcast_to(np.asarray(shadow, float), size.shape)
-    return ExpectedOutput("output", dtype, values, chosen, chosen, mid_unit, length, contraction)
+    own = round_to_dtype(values, dtype) if baseline is None else np.asarray(baseline, np.float64)
+    return ExpectedOutput(
+        "output", dtype, values, chosen, chosen, mid_unit, length, contraction, own
+    )
 
 
 def output(values: Sequence[Any], dtype: str = "float32") -> torch.Tensor:

@@ -9,8 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatecert.errors import InternalError, UsageError
-from gatecert.oracle.comparators import Absolute, AllClose, Comparator, Exact, exceeds, judge
+from gatecert.oracle.comparators import (
+    COMPARATORS,
+    Absolute,
+    AllClose,
+    BaselineRatio,
+    Comparator,
+    Cosine,
+    Envelope,
+    Exact,
+    RootMeanSquare,
+    judge,
+)
 from gatecert.oracle.formats import FORMATS
+from gatecert.oracle.judgement import exceeds
 from gatecert.oracle.tolerance import RoundingInterval
 from tests.oracle.expectations import expected, output
 
@@ -21,8 +33,18 @@ EVERY: tuple[Comparator, ...] = (
     WIDE,
     AllClose(atol=1.0, rtol=1.0, compare_dtype="output"),
     Absolute(1e30),
+    Envelope(1e30),
+    BaselineRatio(1e30, atol=1e30),
+    RootMeanSquare(1e30),
+    RootMeanSquare(1e30, relative=True),
+    Cosine(2.0),
+    Cosine(2.0, mean="arithmetic"),
     Exact(),
 )
+
+
+def test_every_comparator_is_among_those_tested_here() -> None:
+    assert {type(comparator) for comparator in EVERY} == set(COMPARATORS)
 
 
 @pytest.mark.parametrize("comparator", EVERY)

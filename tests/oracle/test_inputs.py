@@ -14,8 +14,8 @@ from gatecert.oracle.values import RECIPES
 
 SOFTMAX = get_operation("softmax")
 HASHES = {
-    "softmax": "37f9f2273bd7b2381f59fc235457f19b5d9f61bfd01b8211ec142810b4efaf0e",
-    "cross_entropy": "1c9a8d92ad4197aced44b0e18431805d0a341fc5ce101bf9af9822d990176d7a",
+    "softmax": "f1d88fc63b120667ba9b5b891ba62da6867d8df250f90b44439766c5daa3e876",
+    "cross_entropy": "7da5eb35d0e449397230af5de14ef7e68a2808149627a72eaf0b79c2ac8a87b7",
 }
 
 
@@ -61,6 +61,7 @@ def test_a_layout_gives_its_strides_and_no_slack(layout: str) -> None:
         "inner_transposed": (1, 4),
         "spread": (9 * 2203, 2203),
         "far_rows": (33013, 1),
+        "far_span": (2**30 + 2203, 1),
         "strided_vectors": (9, 1),
     }
     offsets = {"sliced": 17, "offset_base": 3}
@@ -88,7 +89,7 @@ def test_layouts_of_other_ranks(
     assert LAYOUTS[layout](shape).strides == strides
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", sorted(set(LAYOUTS) - {"far_span"}))
 def test_memory_between_elements_is_poison(layout: str) -> None:
     (x,) = softmax_inputs(layout).args
     span = x.untyped_storage().nbytes() // x.element_size()

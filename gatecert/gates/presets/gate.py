@@ -6,13 +6,12 @@ import dataclasses
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 import numpy as np
 import torch
 
-from gatecert.errors import EnvironmentFailure, UsageError, described, did_you_mean
+from gatecert.errors import UsageError, described, did_you_mean
 from gatecert.gates.execution import Execution, execute, no_verdict, worst_element
 from gatecert.gates.presets.data import PresetData, cases_of, load_presets
 from gatecert.gates.records import GateOutcome, Reason, Verdict
@@ -22,6 +21,7 @@ from gatecert.mutants.records import Candidate
 from gatecert.oracle.case import Case
 from gatecert.oracle.comparators import judge
 from gatecert.oracle.contract import contract_violation
+from gatecert.oracle.eager import eager_results
 from gatecert.oracle.expectation import Expected, ExpectedOutput, expect
 from gatecert.oracle.formats import to_float64, torch_dtype
 from gatecert.oracle.inputs import Inputs, make_inputs
@@ -108,7 +108,7 @@ class PreparedPreset:
         for done, trial in enumerate(self.trials, start=1):
             # Not poisoned, as the checker itself does not, but the same in every run.
             with interpreter.repeatable_memory():
-                run = execute(entry, trial.inputs, GuardPolicy.LENIENT, self.operation.in_place)
+                run = execute(entry, trial.inputs, GuardPolicy.LENIENT, self.operation)
             bits.update(run.bits.encode())
             verdict = replace(
                 verdict,
@@ -186,14 +186,7 @@ def _trial(data: PresetData, operation: Operation, case: Case) -> Trial:
 
 def _eager(operation: Operation, case: Case, inputs: Inputs) -> Expected:
     """The operation's own formula, computed by PyTorch in the tested dtype."""
-    try:
-        result = operation.call(operation.reference, inputs.args)
-    except Exception as error:
-        raise EnvironmentFailure(
-            f"operation {operation.name!r}: in {case.dtype} its reference raised "
-            f"{described(error)}; a preset with an eager reference needs it"
-        ) from error
-    results: tuple[Any, ...] = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+    results = eager_results(operation, case.dtype, inputs.args)
     return Expected(
         tuple(
             ExpectedOutput(
@@ -206,7 +199,7 @@ def _eager(operation: Operation, case: Case, inputs: Inputs) -> Expected:
                 reduction_length=1,
                 contraction=False,
             )
-            for spec, value in zip(operation.outputs, results, strict=True)
+            for spec, value in zip(operation.outputs_of(inputs.args), results, strict=True)
         )
     )
 

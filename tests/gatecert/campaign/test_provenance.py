@@ -204,3 +204,22 @@ def test_the_files_of_a_gate_are_those_that_its_table_names(
 ) -> None:
     found = {path.relative_to(project).as_posix() for path in gate_files(table, project)}
     assert found == files
+
+
+def test_an_oracle_that_took_part_is_written_down_with_its_file_and_no_other(
+    tmp_path: Path,
+) -> None:
+    tables = '[oracle.mine]\ntolerances = "t.toml"\n[oracle.other]\nstrategy = "quick"\n'
+    project = write(tmp_path, {**FILES, "gatecert.toml": CONFIG + tables, "t.toml": "format = 1\n"})
+    settings = settings_of(config(project), ["a"], ["oracle-mine"])
+    mine = {key: value for key, value in settings.items() if key.startswith("oracle.")}
+    assert list(mine) == [
+        "oracle.mine.strategy",
+        "oracle.mine.tolerances",
+        "oracle.mine.tolerances_sha256",
+    ]
+    then = Provenance(settings=settings)
+    assert look_again(then, config(project)).settings == settings
+    (project / "t.toml").write_text("format = 2\n")
+    now = look_again(then, config(project)).settings
+    assert {key for key in now if now[key] != settings[key]} == {"oracle.mine.tolerances_sha256"}

@@ -25,12 +25,14 @@ def record(*rows: ControlRow) -> ControlsRecord:
 
 
 def test_rows_are_summed_per_subject() -> None:
-    rows = (row("a", 0), row("a", 1, "rejected", margin=1.5, distinct=False), row("b", 0))
+    exact = {"compared": 1000, "exactly": 250}
+    rejected = row("a", 1, "rejected", margin=1.5, distinct=False, **exact)
+    rows = (row("a", 0, **exact), rejected, row("b", 0))
     table = controls_table(record(*rows))
     assert table.rows == (
-        ("a", "2", "1", "14", "1", "1.500"),
-        ("b", "1", "1", "7", "0", "0.250"),
-        ("all", "3", "2", "21", "1", "1.500"),
+        ("a", "2", "1", "14", "1", "1.500", "25.0%"),
+        ("b", "1", "1", "7", "0", "0.250", "-"),
+        ("all", "3", "2", "21", "1", "1.500", "25.0%"),
     )
 
 

@@ -34,6 +34,8 @@ POINTERS = {
     torch.int32: "*i32",
     torch.int8: "*i8",
     torch.bool: "*i1",
+    torch.float8_e4m3fn: "*fp8e4nv",
+    torch.float8_e5m2: "*fp8e5",
 }
 Launch: TypeAlias = tuple[JITFunction[Any], tuple[Any, ...], dict[str, Any]]
 

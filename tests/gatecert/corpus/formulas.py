@@ -17,6 +17,7 @@ EPS = 1e-5
 SLOPE = 0.02
 IGNORED = -100
 GROUPS = 3
+SEGMENTS = 5
 
 ROWS = [(1, 1), (2, 7), (5, 127), (4, 128), (3, 129), (2, 389)]
 MATRICES = [(1, 1, 1), (7, 5, 3), (33, 31, 32), (32, 65, 34), (70, 97, 33), (161, 8, 33)]
@@ -31,7 +32,8 @@ class Formula:
     """An operation: its float64 form, the shapes of its tensors (a tail shape last but one).
 
     `outputs` names the dtype of each output, `"input"` for that of the inputs. `makers` make
-    the inputs, by place, that are not simply normal.
+    the inputs, by place, that are not simply normal. The first `destinations` inputs receive the
+    outputs.
     """
 
     reference: Callable[..., Any]
@@ -39,6 +41,7 @@ class Formula:
     scalars: tuple[Any, ...] = ()
     outputs: tuple[str, ...] = ("input",)
     makers: Mapping[int, Maker] = field(default_factory=dict)
+    destinations: int = 0
 
 
 def softmax(x: torch.Tensor) -> torch.Tensor:
@@ -204,6 +207,98 @@ def philox(seed: int, place: int) -> int:
     return x0
 
 
+def softmax_backward(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    leaf = x.clone().requires_grad_()
+    return torch.autograd.grad(softmax(leaf), leaf, dy)[0]
+
+
+def masked_softmax(x: torch.Tensor, mask: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    weights = (x + bias - (x + bias).amax(-1, keepdim=True)).exp() * mask
+    return weights / weights.sum(-1, keepdim=True).clamp(min=1e-300)
+
+
+def attention_varlen(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, offsets: torch.Tensor, *flags: int
+) -> tuple[torch.Tensor, ...]:
+    """One dense attention in which nobody sees another sequence, or a later key."""
+    group = q.shape[1] // k.shape[1]
+    k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+    owner = torch.bucketize(torch.arange(len(q)), offsets[1:].contiguous(), right=True)
+    hidden = (owner[:, None] != owner) | torch.ones(len(q), len(q), dtype=torch.bool).triu(1)
+    scores = torch.einsum("qhd,khd->hqk", q, k) / math.sqrt(q.shape[-1])
+    scores = scores.masked_fill(hidden, -math.inf)
+    return torch.einsum("hqk,khd->qhd", softmax(scores), v), scores.logsumexp(-1).T
+
+
+def paged_attention(
+    q: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    table: torch.Tensor,
+    lengths: torch.Tensor,
+) -> torch.Tensor:
+    """All pages of a row, of which a mask lets through the first keys."""
+    group = q.shape[1] // keys.shape[2]
+    k, v = (cache[table].flatten(1, 2).repeat_interleave(group, 2) for cache in (keys, values))
+    seen = torch.arange(k.shape[1]) < lengths[:, None]
+    powers = (torch.einsum("bhd,bthd->bht", q, k) / math.sqrt(q.shape[-1])).exp()
+    powers = powers * seen[:, None]
+    total = powers.sum(-1, keepdim=True)
+    return torch.einsum("bht,bthd->bhd", powers / total.clamp(min=1e-300), v)
+
+
+def add_rms_norm(
+    out: torch.Tensor,
+    residual_out: torch.Tensor,
+    x: torch.Tensor,
+    residual: torch.Tensor,
+    weight: torch.Tensor,
+    eps: float,
+) -> tuple[torch.Tensor, ...]:
+    return rms_norm(x + residual, weight, eps), x + residual
+
+
+def quantize_fp8(x: torch.Tensor, eps: float) -> tuple[torch.Tensor, torch.Tensor]:
+    scale = x.abs().amax(-1).clamp(min=eps) / 448
+    return x / scale[:, None], scale
+
+
+def some(shapes: Shapes, generator: torch.Generator) -> torch.Tensor:
+    """A mask; it hides the whole first row."""
+    mask = torch.rand(shapes[1], generator=generator) < 0.5
+    mask[:1] = False
+    return mask
+
+
+def cuts(shapes: Shapes, generator: torch.Generator) -> torch.Tensor:
+    """Offsets of sequences, of which one is empty where there are several."""
+    total, count = shapes[0][0], shapes[3][0] - 1
+    inner = torch.randint(total + 1, (count - 1,), generator=generator).sort().values
+    inner[1:2] = inner[:1] if count > 2 else inner[1:2]
+    return torch.cat([torch.tensor([0]), inner, torch.tensor([total])]).to(torch.int32)
+
+
+def segments(shapes: Shapes, generator: torch.Generator) -> torch.Tensor:
+    return torch.randint(SEGMENTS, shapes[1], generator=generator).sort().values
+
+
+def table(shapes: Shapes, generator: torch.Generator) -> torch.Tensor:
+    rows, columns = shapes[3]
+    order = torch.randperm(shapes[1][0], generator=generator)
+    return order[: rows * columns].view(rows, columns).to(torch.int32)
+
+
+def lengths(shapes: Shapes, generator: torch.Generator) -> torch.Tensor:
+    most = shapes[3][1] * shapes[1][1]
+    found = torch.randint(most + 1, shapes[4], generator=generator).to(torch.int32)
+    found[:1] = 0 if len(found) > 2 else most
+    return found
+
+
+def eight_bit_floats(shapes: Shapes, generator: torch.Generator) -> torch.Tensor:
+    return torch.randn(shapes[0], generator=generator).mul_(50).to(torch.float8_e5m2)
+
+
 def codes(shapes: Shapes, generator: torch.Generator) -> torch.Tensor:
     return torch.randint(-127, 128, shapes[0], generator=generator, dtype=torch.int8)
 
@@ -288,6 +383,46 @@ FORMULAS: dict[str, Formula] = {
         lambda values, scale: values * scale[:, None],
         [((b, n), (b,)) for b, n in ROWS],
         makers={0: codes},
+    ),
+    "softmax_backward": Formula(softmax_backward, rows_with(2, 0)),
+    "masked_softmax": Formula(
+        masked_softmax, [((b, n), (b, n), (n,)) for b, n in ROWS], makers={1: some}
+    ),
+    "attention_varlen": Formula(
+        attention_varlen,
+        [((b * s, 2 * h, d), (b * s, h, d), (b * s, h, d), (b + 2,)) for b, h, s, _, d in HEADS],
+        (1, 1),
+        ("input", "float32"),
+        makers={3: cuts},
+    ),
+    "segment_sum": Formula(
+        lambda x, segments, count: torch.stack([x[segments == s].sum(0) for s in range(count)]),
+        [((b * 7, n), (b * 7,)) for b, n in ROWS],
+        (SEGMENTS,),
+        makers={1: segments},
+    ),
+    "paged_attention": Formula(
+        paged_attention,
+        [
+            ((b, 2 * h, d), (4 * b + 2, 8, h, d), (4 * b + 2, 8, h, d), (b, 4), (b,))
+            for b, h, _, _, d in [*HEADS, (3, 2, 1, 1, 24), (4, 1, 1, 1, 40)]
+        ],
+        makers={3: table, 4: lengths},
+    ),
+    "add_rms_norm": Formula(
+        add_rms_norm,
+        rows_with(4, 1),
+        (EPS,),
+        ("input",) * 2,
+        destinations=2,
+    ),
+    "quantize_fp8": Formula(
+        quantize_fp8, rows_with(1, 0), (EPS,), outputs=("float8_e4m3fn", "float32")
+    ),
+    "dequantize_fp8": Formula(
+        lambda values, scale: values * scale[:, None],
+        [((b, n), (b,)) for b, n in ROWS],
+        makers={0: eight_bit_floats},
     ),
     "dropout": Formula(dropout, rows_with(1, 0), (0.3, 2**31 - 1)),
 }

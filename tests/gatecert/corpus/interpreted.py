@@ -27,8 +27,18 @@ from gatecert.subjects import Subject, load_entry
 from tests.gatecert.corpus.formulas import FORMULAS, Formula, Shapes
 
 NAN = float("nan")
-HALF_ULP = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
-SMALLEST = {"float32": 2.0**-149, "float16": 2.0**-24, "bfloat16": 2.0**-133}
+HALF_ULP = {
+    "float32": 2.0**-24,
+    "float16": 2.0**-11,
+    "bfloat16": 2.0**-8,
+    "float8_e4m3fn": 2.0**-4,
+}
+SMALLEST = {
+    "float32": 2.0**-149,
+    "float16": 2.0**-24,
+    "bfloat16": 2.0**-133,
+    "float8_e4m3fn": 2.0**-9,
+}
 
 
 def widen(values: torch.Tensor) -> torch.Tensor:
@@ -96,10 +106,17 @@ def check(subject: Subject) -> Iterator[dict[str, object]]:
                 inputs[0][:, : shapes[0][1] * 2 // 3] = -math.inf
             placed = "contiguous" if layout == "partly -inf" else layout
             inputs = [
-                place(values, placed) if values.is_floating_point() else values for values in inputs
+                place(values, placed)
+                if values.is_floating_point()
+                and not (placed == "expanded" and number < formula.destinations)
+                else values
+                for number, values in enumerate(inputs)
             ]
             wanted = as_tuple(formula.reference(*map(widen, inputs), *formula.scalars))
             found = as_tuple(entry(*inputs, *formula.scalars))
+            if formula.destinations:
+                assert found == (None,)
+                found = tuple(inputs[: formula.destinations])
             for kind, want, got in zip(formula.outputs, wanted, found, strict=True):
                 yield {
                     "case": f"{dtype} {shapes} {layout}",
@@ -113,10 +130,12 @@ def check(subject: Subject) -> Iterator[dict[str, object]]:
 def make_inputs(
     formula: Formula, shapes: Shapes, dtype: str, generator: torch.Generator
 ) -> list[torch.Tensor]:
-    """Normal values twice as large in this dtype, or what the formula makes."""
+    """Normal values twice as large in this dtype, or what the formula makes; NaN to be written."""
     return [
         formula.makers[place](shapes, generator)
         if place in formula.makers
+        else torch.full(shape, NAN, dtype=getattr(torch, dtype))
+        if place < formula.destinations
         else torch.randn(shape, generator=generator).mul_(2).to(getattr(torch, dtype))
         for place, shape in enumerate(shapes)
     ]

@@ -10,13 +10,17 @@ import pytest
 
 from gatecert.errors import UsageError
 from gatecert.gates.config import GateConfig
+from gatecert.gates.oracle import OracleGate
 from gatecert.gates.registry import built_in_names, check_gate_name, make_gate
+from gatecert.oracle.strategies import STRATEGIES
+from gatecert.subjects import Subject
 from tests.e2e.commands import environment
 
 
-def test_built_in_gates_are_the_oracle_and_the_presets() -> None:
+def test_built_in_gates_are_the_oracle_the_relations_and_the_presets() -> None:
     assert built_in_names() == (
         "oracle",
+        "metamorphic",
         "allclose-one-shape",
         "kernelbench-v0",
         "kernelbench",
@@ -59,6 +63,36 @@ def test_a_table_may_not_take_a_built_in_name() -> None:
         make_gate("oracle-ours", GateConfig("pytest"), ".")
     with pytest.raises(UsageError, match=r"'oracle' is built in; give \[gate\.oracle\] another"):
         make_gate("oracle", GateConfig("pytest"), ".")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_oracle_under_a_strategy_is_a_gate(strategy: str) -> None:
+    gate = make_gate(f"oracle:{strategy}", None, ".")
+    assert gate.name == f"oracle:{strategy}"
+    loaded = OracleGate(gate.name, strategy)
+    for operation in ("softmax", "embedding"):
+        subject = Subject("s", "m:f", operation)
+        assert gate.applies_to(subject) == loaded.applies_to(subject)
+
+
+def test_an_unknown_strategy_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"unknown strategy 'bundary'; did you mean 'boundary'"):
+        make_gate("oracle:bundary", None, ".")
+    with pytest.raises(UsageError, match=r"'oracle:exact' is built in"):
+        make_gate("oracle:exact", GateConfig("pytest"), ".")
+
+
+def test_a_strategy_applies_where_it_has_cases_and_says_why_not_elsewhere() -> None:
+    softmax = Subject("s", "m:f", "softmax", dtypes=("bfloat16",))
+    for strategy, why in (
+        ("exact", "operation 'softmax' is neither linear nor selecting: none of it is exact"),
+        ("single_dtype_f16", "strategy 'single_dtype_f16' is of float16 alone"),
+        ("boundary", None),
+        ("nan_injected", None),
+    ):
+        assert make_gate(f"oracle:{strategy}", None, ".").applies_to(softmax) == why
+    matmul = Subject("m", "m:f", "matmul")
+    assert make_gate("oracle:exact", None, ".").applies_to(matmul) is None
 
 
 @pytest.mark.parametrize(

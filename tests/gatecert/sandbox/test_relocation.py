@@ -81,7 +81,8 @@ def test_all_that_names_the_project_names_the_copy(project: Path) -> None:
     }
     assert (found["cwd"], found["path"], found["data"]) == (copy, copy, f"{copy}/acme")
     oracle, tests, function, script, memory = found["gates"]
-    assert oracle == {"name": "oracle", "root": str(project), "config": None, "around": None}
+    unplaced = {"config": None, "around": None, "oracle": None}
+    assert oracle == {"name": "oracle", "root": str(project), **unplaced}
     assert tests["config"]["args"] == [f"{copy}/tests/test_x.py::test_y"]
     assert function["config"]["rootdir"] == copy
     assert script["config"]["command"] == [f"{copy}/scripts/check.sh", "-x"]
