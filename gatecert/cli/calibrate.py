@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gatecert.reports.tables import Table
 
 
-@click.command("calibrate")
+@click.command("calibrate", short_help="Fit a tolerance per operation and dtype.")
 @click.option(
     "--model",
     "model_name",

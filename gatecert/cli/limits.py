@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gatecert.reports.tables import Table
 
 
-@click.command("limits")
+@click.command("limits", short_help="Find the smallest error that a gate rejects.")
 @options.gate_option
 @options.subject_option
 @options.config_option

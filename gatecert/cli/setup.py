@@ -115,8 +115,8 @@ def choose_gates(
     """
     if not with_oracle and ORACLE in names:
         raise UsageError("--gate oracle and --no-oracle exclude each other; leave one out")
-    # A sanitizer needs a GPU: it is run where it is asked for.
-    configured = [name for name, table in config.gates.items() if table.kind != "sanitizer"]
+    # What needs a GPU is run where it is asked for.
+    configured = [name for name, table in config.gates.items() if not table.runs_compiled]
     if not with_oracle and not (names or configured):
         raise UsageError(
             f"--no-oracle leaves no gate: name one with --gate, or declare one in {config.path}"
@@ -146,7 +146,7 @@ def check_selection(
 
     subjects = [subject.name for subject in choose_subjects(config, subject_names)]
     for name in gate_names:
-        check_gate_name(name, config.gates)
+        check_gate_name(name, (*config.gates, *config.oracles))
     for mutant in only:
         _check_mutant(mutant, subjects)
     if operator_names or only:  # The operators bring LibCST, which takes a second.

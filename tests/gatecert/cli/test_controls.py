@@ -55,7 +55,9 @@ def test_every_seed_is_asked_for_and_the_record_is_written(
 ) -> None:
     asked: list[list[int]] = []
 
-    def fake(plan: object, seeds: Any, store: object, progress: object) -> ControlsRecord:
+    def fake(
+        plan: object, seeds: Any, store: object, progress: object, **options: Any
+    ) -> ControlsRecord:
         asked.append(list(seeds))
         return record(row("a", 5, "rejected", detail="3 elements are wrong"))
 
