@@ -1,0 +1,1 @@
+"""Small right kernels, one or two to a file, that the mutants of `situations.toml` are made of."""
