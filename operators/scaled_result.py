@@ -22,6 +22,7 @@ ERRORS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 """The relative errors that are planted, smallest first."""
 
 _INTEGER = re.compile(r"(\w+\.)?u?int\d+")
+_WIDE = re.compile(r"(\w+\.)?float(32|64)")
 _ATOMS = (cst.Name, cst.Call, cst.Attribute, cst.Subscript)
 
 
@@ -54,7 +55,10 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
 
 
 def _computed(flow: Dataflow, access: Access) -> cst.BaseExpression | None:
-    """The value without its casts; None for integers, numbers and exchanges."""
+    """The value without its casts; None for integers, numbers and exchanges.
+
+    A cast to float32 stays: a narrower product would round a small error away.
+    """
     if access.kind is AccessKind.ATOMIC and flow.call_name(access.node) != "atomic_add":
         return None
     argument = access.arguments.get("value") or access.arguments.get("val")
@@ -63,6 +67,8 @@ def _computed(flow: Dataflow, access: Access) -> cst.BaseExpression | None:
         receiver, *dtypes = flow.arguments(_call(cast))
         if any(_INTEGER.fullmatch(flow.source(dtype.value)) for dtype in dtypes):
             return None
+        if any(_WIDE.fullmatch(flow.source(dtype.value)) for dtype in dtypes):
+            break
         node = receiver.value
     if not isinstance(node, cst.BaseExpression) or isinstance(node, cst.BaseNumber):
         return None
@@ -83,6 +89,25 @@ def twice(x_ptr, y_ptr, sum_ptr, n, BLOCK: tl.constexpr):
     tl.atomic_add(sum_ptr, tl.sum(x))
 """
 
+_DOUBLE = """\
+@triton.jit
+def double(x_ptr, y_ptr, q_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    y = tl.load(x_ptr + offs, mask=offs < n) * 2.0
+    tl.store(y_ptr + offs, value=y, mask=offs < n)
+    tl.store(q_ptr + offs, y.to(tl.int8), mask=offs < n)
+"""
+
+_WIDENED = """\
+@triton.jit
+def widened(x_ptr, y_ptr, sum_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    tl.atomic_add(sum_ptr + offs, x.to(tl.float32), mask=offs < n)
+    y = x.to(tl.float32)
+    tl.store(y_ptr + offs, y.to(y_ptr.dtype.element_ty), mask=offs < n)
+"""
+
 OPERATOR = Operator(
     name="scaled-result",
     bug_class="detection-limit",
@@ -97,6 +122,24 @@ OPERATOR = Operator(
                 for old, new in (
                     ("(x + x).to", "(((x + x) * {})).to"),
                     ("tl.sum(x)", "(tl.sum(x) * {})"),
+                )
+                for error in ERRORS
+            ),
+        ),
+        Example(
+            _DOUBLE,
+            tuple(
+                _DOUBLE.replace("value=y", f"value=(y * {variant_of(error)[1:]})")
+                for error in ERRORS
+            ),
+        ),
+        Example(
+            _WIDENED,
+            tuple(
+                _WIDENED.replace(old, new.format(variant_of(error)[1:]))
+                for old, new in (
+                    ("x.to(tl.float32), mask", "(x.to(tl.float32) * {}), mask"),
+                    ("y.to(y_ptr", "(y * {}).to(y_ptr"),
                 )
                 for error in ERRORS
             ),

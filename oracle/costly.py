@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from gatecert.oracle.schema import Operation
-from gatecert.oracle.strategies import FAR, FAR_SPAN, LONG_APART, SPREAD, Strategy
+from gatecert.oracle.strategies import FAR, FAR_SPAN, LONG_APART, SPREAD, Step, Strategy
 
 _LONG = 1025
 """One more than the largest block that launchers of one block per row usually allow."""
@@ -13,6 +13,10 @@ _LONG_SQUARED = 257
 """The same where work grows with the square of the size."""
 _WIDE = 33
 """A batch that no small fixed grid covers."""
+_HALF_LONG = 129
+"""A second dim beside one of 257: their product leaves 16 bits."""
+_TALL, _SHORT = 513, 65
+"""As many columns as a tile has, and so many rows that these lie 2^15 places apart."""
 _ENOUGH = 16
 """Size of a dim whose last index, spread, is past 2^15."""
 
@@ -39,16 +43,44 @@ def costly_shapes(
         elif step.sizes == SPREAD:
             yield _spread_sizes(operation, blocks, extra), recipe, step.layout
         elif step.sizes == FAR:
-            if not tiled:
-                continue
-            wide, long_dim = (*batch, *tiled)[0], tiled[-1]
-            # Where tensors have more dims, launchers are given strides: see the spread case.
-            flat = len(operation.tensors[0].dims) <= 2 and not (operation.contraction and batch)
-            if flat and wide != long_dim and _long(operation, long_dim) == _LONG:
-                yield {**small, wide: _WIDE, long_dim: _LONG}, recipe, step.layout
+            yield from _far(operation, small, _largest(operation, extra), step, recipe)
         else:
             for dim in tiled if long else batch:
                 yield {**small, dim: _long(operation, dim) if long else _WIDE}, recipe, ""
+
+
+def _far(
+    operation: Operation,
+    small: Mapping[str, int],
+    largest: Mapping[str, int],
+    step: Step,
+    recipe: str,
+) -> Iterator[tuple[dict[str, int], str, str]]:
+    """Many places in the output and in what launchers allocate, whose strides are products of
+    sizes: the case with strides of the caller's own is the spread one."""
+    tiled = [dim for dim in operation.tiled if dim not in operation.sizes]
+    batch = [dim for dim in operation.dims if dim not in {*operation.tiled, *operation.sizes}]
+    if not tiled:
+        return
+    flat = len(operation.tensors[0].dims) <= 2 and not (operation.contraction and batch)
+    turned = step.layout == "transposed"
+    if not flat:
+        long_dim = tiled[0] if turned else tiled[-1]
+        size = _LONG_SQUARED if len(tiled) > 1 else _long(operation, long_dim)
+        sizes = {**dict.fromkeys(batch, 2), **dict.fromkeys(tiled, _HALF_LONG), long_dim: size}
+        yield {**small, **largest, **sizes}, recipe, step.layout
+        return
+    wide, long_dim = (*batch, *tiled)[0], tiled[-1]
+    if wide == long_dim or _long(operation, long_dim) != _LONG:
+        return
+    # Where it is columns that lie apart, a tile of them must reach far.
+    rows, columns = (_TALL, _SHORT) if turned else (_WIDE, _LONG)
+    yield {**small, wide: rows, long_dim: columns}, recipe, step.layout
+
+
+def _largest(operation: Operation, extra: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    """Dims with a few allowed sizes at their largest."""
+    return {dim: max(extra.get(dim) or sizes) for dim, sizes in operation.sizes.items()}
 
 
 def _far_spans(

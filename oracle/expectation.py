@@ -13,7 +13,7 @@ from gatecert.errors import EnvironmentFailure
 from gatecert.oracle.case import Case
 from gatecert.oracle.eager import eager_outputs
 from gatecert.oracle.exact import exact_places
-from gatecert.oracle.formats import Array, to_float64
+from gatecert.oracle.formats import Array, format_of, to_float64
 from gatecert.oracle.inputs import Inputs
 from gatecert.oracle.schema import Operation
 from gatecert.oracle.shadows import noise_shadow
@@ -112,7 +112,7 @@ def describe(
             ExpectedOutput(
                 name=spec.name,
                 dtype=spec.dtype(case.dtype),
-                reference=result.contiguous().numpy(),
+                reference=_held(result.contiguous().numpy(), spec.dtype(case.dtype)),
                 shadow=shadow,
                 mid_shadow=mid,
                 mid_unit=mid_unit,
@@ -126,6 +126,15 @@ def describe(
             )
         )
     )
+
+
+def _held(reference: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
+    """The reference, its values beyond the largest of a format that saturates at that."""
+    fmt = format_of(dtype)
+    if fmt is None or not fmt.saturates:
+        return reference
+    held: np.ndarray[Any, Any] = np.clip(reference, -fmt.largest, fmt.largest)
+    return held
 
 
 def _exact(arg: Any) -> Any:

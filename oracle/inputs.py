@@ -184,6 +184,11 @@ def _all_values(
             found[spec.name] = make_indices(spec, case, found)
         else:
             found[spec.name] = _values(operation, spec, case)
+    for name, places in operation.unread(found).items() if operation.unread else ():
+        if layout_of(case.layout, name) == "expanded":  # one row of memory for all of them
+            places = places.all(0).expand(places.shape)
+        if name not in held:
+            found[name][places] = torch.nan
     return found
 
 

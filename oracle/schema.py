@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+import torch
+
 from gatecert.errors import UsageError
 from gatecert.oracle.declarations import check_declarations
 from gatecert.oracle.dims import Sizes, names_in, size_of_dim, substitute, written_out
@@ -34,6 +36,8 @@ from gatecert.oracle.specs import (
 from gatecert.oracle.values import EXACT_RECIPES, FINITE_RECIPES
 
 Reference = Callable[..., Any]
+Unread = Callable[[Mapping[str, torch.Tensor]], Mapping[str, torch.Tensor]]
+"""Of all tensors of a case by name, masks by name that are true where nothing is read."""
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
@@ -70,6 +74,9 @@ class Operation:
     """Inputs that an implementation may overwrite."""
     empty: tuple[str, ...] = ()
     """Dims that may be 0. A case has that only where the team lists the size."""
+    unread: Unread | None = None
+    """Which places of tensors hold no part of the input: they are NaN. A kernel may load them, as
+    long as they do not count."""
     summary: str = ""
 
     @property
@@ -153,6 +160,7 @@ def operation(
     sizes: Mapping[str, Sequence[int]] = _NOTHING,
     in_place: Sequence[str] = (),
     empty: str | Sequence[str] = (),
+    unread: Unread | None = None,
     outputs: Sequence[str] = (),
     **scalars: Scalar | Size,
 ) -> Callable[[Reference], Operation]:
@@ -161,8 +169,9 @@ def operation(
     `reduces` names the reduced dims (the longest one is the reduction length), `tiled` those
     that kernels cut into blocks (default: the last dim of the first tensor), `derived` dims that
     follow from others (`{"Hq": "G*Hkv"}`; every other dim is drawn), `empty` those that
-    may be 0, `outputs` the results, `exact` what of it is exact (`oracle.exact`), `relations` what
-    holds between outputs (`oracle.relations`). Without a `shadow` the tolerance rests on noise
+    may be 0, `unread` the places of tensors that hold no part of the input, `outputs` the results,
+    `exact` what of it is exact (`oracle.exact`), `relations` what holds between outputs
+    (`oracle.relations`). Without a `shadow` the tolerance rests on noise
     after rounding the reference's inputs (see `oracle.shadows`), which is less sharp.
 
     Raises:
@@ -201,6 +210,7 @@ def operation(
             sizes=MappingProxyType({dim: tuple(found) for dim, found in sizes.items()}),
             in_place=tuple(in_place),
             empty=tuple(empty.split() if isinstance(empty, str) else empty),
+            unread=unread,
             summary=(inspect.getdoc(function) or "").partition("\n")[0],
         )
         check_declarations(made, reduced, tuple(rules))

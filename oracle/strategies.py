@@ -39,7 +39,8 @@ class Step:
     The kind `tails_apart` makes one case per tiled dim: that dim has a tail, the others are
     whole blocks. `long_apart` makes one case per tiled dim, in which it is long, and
     `wide_apart` one per batch dim, of size 33; all other dims are as small as may be. `far` is
-    one case that is wide and long, so that flat offsets leave 16 bits; `far_span` is one per
+    one case that is wide and long, so that flat offsets leave 16 bits (tall where it is
+    transposed; where tensors have more dims, two of those are long); `far_span` is one per
     tensor, whose third index lies past 2^31 elements while the others are contiguous. `listed`
     makes one case of every first size that the team lists, one of every second, and so on. A step
     with a `layout` is taken in that layout alone, and only where the subject declares it. Where an

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gatecert.reports.tables import Table
 
 
-@click.command("controls", short_help="Judge every control under many gates.")
+@click.command("controls", short_help="Judge every control under many seeds.")
 @click.option("--seeds", type=click.IntRange(min=1), default=10, show_default=True)
 @click.option(
     "--rewrite-seeds",
@@ -154,8 +154,19 @@ def verdict_line(record: ControlsRecord) -> str:
     bound = "unknown" if rate.high is None else f"{100 * rate.high:.1f}%"
     return (
         f"{len(rejected)} of {len(subjects)} subjects had a control rejected under "
-        f"{len(record.seeds)} seeds; at 95% confidence the share of such kernels is below {bound}"
+        f"{_seeds(record)}; at 95% confidence the share of such kernels is below {bound}"
     )
+
+
+def _seeds(record: ControlsRecord) -> str:
+    """How many seeds there were, and how many of them benign rewrites were judged under."""
+    from gatecert.mutants.records import original
+
+    of_rewrites = {row.seed for row in record.rows if row.control != original(row.subject).id}
+    every = f"{len(record.seeds)} seeds"
+    if len(of_rewrites) == len(record.seeds):
+        return every
+    return f"{every} (benign rewrites: {len(of_rewrites) or 'none'})"
 
 
 def exit_code(record: ControlsRecord) -> int:

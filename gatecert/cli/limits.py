@@ -107,10 +107,7 @@ def limits_table(record: LimitsRecord) -> Table:
 
 def medians_line(record: LimitsRecord) -> str:
     """`median: float32 1e-05, float16 1e-05`."""
-    said = [
-        f"{dtype} {'none' if (m := record.median(dtype)) is None else f'{m:g}'}".strip()
-        for dtype in _dtypes(record)
-    ]
+    said = [f"{dtype} {_number(record.median(dtype), record)}".strip() for dtype in _dtypes(record)]
     return f"median: {', '.join(said)}" if said else "no subject has a limit"
 
 
@@ -129,6 +126,12 @@ def _dtypes(record: LimitsRecord) -> list[str]:
 def _cell(row: LimitRow | None, record: LimitsRecord) -> str:
     if row is None:
         return "-"
-    limit = f"{row.limit:g}" if row.limit is not None else f"> {max(record.errors):g}"
+    limit = _number(row.limit, record)
     smallest = row.limit == min(record.errors)
     return limit if smallest else f"{limit} at {row.store}"
+
+
+def _number(limit: float | None, record: LimitsRecord) -> str:
+    """A limit in words: none that was planted may be seen."""
+    largest = max(record.errors)
+    return f"> {largest:g}" if limit is None or limit > largest else f"{limit:g}"

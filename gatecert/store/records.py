@@ -88,6 +88,7 @@ class Scope(msgspec.Struct, frozen=True):
             *(["--no-oracle"] if self.no_oracle else []),
             *([f"--seed {self.seed}"] if self.seed else []),
             *([f"--seeds {self.seeds}"] if self.seeds != 1 else []),
+            *([] if self.rewrite_seeds is None else [f"--rewrite-seeds {self.rewrite_seeds}"]),
             *(f"--{name}" for name in ("quick", "matrix", "fresh") if getattr(self, name)),
             *([f"--shard {self.shard}"] if self.shard else []),
             *([f"--in-diff {self.in_diff}"] if self.in_diff else []),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Annotated, TypeAlias
 
 import torch
@@ -68,6 +69,18 @@ def _slot_by_slot(
     return out
 
 
+def _unused_slots(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Slots behind the last key of a sequence, and pages that are nobody's: a cache is never
+    cleared, so they hold what was there (vllm-project/vllm #641: NaN, and 0 * NaN is NaN)."""
+    table, lengths = tensors["table"], tensors["lengths"].long()
+    n_pages, page = tensors["keys"].shape[:2]
+    unused = torch.ones(n_pages, page, dtype=torch.bool)
+    for row, length in enumerate(lengths.tolist()):
+        at = torch.arange(length)
+        unused[table[row].long()[at // page], at % page] = False
+    return {"keys": unused, "values": unused}
+
+
 def _shadow(
     y: torch.Tensor,
     q: torch.Tensor,
@@ -98,6 +111,7 @@ def _shadow(
     derived={"Hq": "G*H", "Pages": "B*P+1"},
     recipes=(*FINITE_RECIPES, "far_below"),
     sizes={"G": (2, 1, 3), "D": (40, 16, 24), "Z": (8, 16), "P": (3, 1, 4, 2)},
+    unread=_unused_slots,
     relations=Relations(scalings=(additive("values"),)),
 )
 def paged_attention(q: Query, keys: Keys, values: Values, table: Table, lengths: Lengths) -> Output:

@@ -9,6 +9,7 @@ import libcst as cst
 import pytest
 
 from gatecert.errors import UsageError
+from gatecert.operators import scaled_result
 from gatecert.operators.facts.kernel import KernelSyntax, parse_module
 from gatecert.operators.records import Edit, Example, Operator, Site, Target
 from gatecert.operators.registry import (
@@ -20,7 +21,9 @@ from gatecert.operators.registry import (
 from tests.operators.launchers import sites_in_launcher
 
 HEADER = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
-OPERATORS = [pytest.param(operator, id=operator.name) for operator in all_operators()]
+OF_LIMITS = scaled_result.OPERATOR
+"""In no catalogue: `gatecert limits` alone plants it."""
+OPERATORS = [pytest.param(operator, id=operator.name) for operator in (*all_operators(), OF_LIMITS)]
 
 
 def kernel_syntax(source: str) -> KernelSyntax:
@@ -159,6 +162,16 @@ def test_names_of_operators_are_unique_and_kebab_case() -> None:
     names = [operator.name for operator in all_operators()]
     assert len(set(names)) == len(names) == 28
     assert all(name == name.lower() and " " not in name and "_" not in name for name in names)
+
+
+def test_rungs_of_the_detection_limit_are_in_no_catalogue_and_count_in_no_rate() -> None:
+    assert OF_LIMITS not in all_operators()
+    assert OF_LIMITS.bug_class not in bug_classes()
+    rungs = [site for one in OF_LIMITS.applies for site, _ in planted(OF_LIMITS, one.source)]
+    assert not any(site.scored for site in rungs)
+    variants = [scaled_result.variant_of(error) for error in scaled_result.ERRORS]
+    assert variants == ["x1.00001", "x1.0001", "x1.001", "x1.01", "x1.1"]
+    assert {site.variant for site in rungs} == set(variants)
 
 
 def test_every_operator_names_its_class_and_its_evidence() -> None:

@@ -509,3 +509,23 @@ def test_originals_are_the_tasks_that_need_no_compiled_code() -> None:
     ((subject, tasks),) = originals_of(plan, [PlannedSubject(part, {}, (), 0.0)])
     assert subject.run is part
     assert tasks == [Task(original("softmax"), "oracle", stop_at_first=False)]
+
+
+def test_a_gate_on_a_gpu_judges_what_the_interpreter_cannot_show(tmp_path: Path) -> None:
+    source = {"source_sha256": text_sha256("")}
+    device = mutant("softmax/k/race/1-cccccc", observable_by=(ObservableBy.DEVICE,), **source)
+    usual, never = (
+        mutant("softmax/k/x/1-aaaaaa", **source),
+        mutant("softmax/k/x/2-aaaaaa", observable_by=(), **source),
+    )
+    ((subject, _),) = work_of(("softmax", [usual, device, never]))
+    subject = replace(subject, texts={usual.path: ""})
+    tables = {
+        "tests": GateConfig("pytest"),
+        "gpu": GateConfig("pytest", lane="cuda"),
+    }
+    asked = plan(gates=gate_refs(("tests", "gpu"), tables, str(tmp_path)))
+    assert settled(asked, [subject], {}) == {never.id}
+    ((_, tasks),) = plan_tasks(asked, [subject], {"softmax": {}})
+    judged = {(task.gate, task.candidate.id) for task in tasks if "/k/" in task.candidate.id}
+    assert judged == {("tests", usual.id), ("gpu", usual.id), ("gpu", device.id)}

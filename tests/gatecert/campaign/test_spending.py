@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gatecert.campaign.spending import Spending, comparing_line
+from gatecert.campaign.spending import Spending, comparing_line, waiting_line
 from gatecert.gates.records import GateOutcome, Spent, Verdict
 from gatecert.mutants.records import CodeComparison, CodeVerdict
 
@@ -35,3 +35,14 @@ def test_comparing_is_told_per_mutant_and_signature() -> None:
     assert "of 3 mutants: median 40 ms, p90 40 ms" in comparing_line(said)
     one = "compared the code of 1 mutant: 40 ms per signature on a core"
     assert comparing_line(said[:1]) == one
+
+
+def test_what_fresh_processes_will_take_is_told_by_the_originals() -> None:
+    originals = {
+        "softmax": Verdict("softmax/original", "gpu", GateOutcome.ACCEPTED, duration_s=9.0)
+    }
+    subjects = ["softmax"] * 60
+    assert waiting_line("gpu", originals, subjects, 2) == (
+        "gate 'gpu': 60 candidates in fresh processes, 5 minutes at most with 2 jobs"
+    )
+    assert waiting_line("gpu", {}, subjects, 2) == ""

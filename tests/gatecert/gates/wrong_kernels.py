@@ -1,7 +1,7 @@
-"""Kernels in plain torch that other checkers are known to accept, and right ones they reject.
+"""Kernels of rows in plain torch that other checkers accept, and right ones that they reject.
 
 `<operation>` is right; `<operation>_<fault>` has that fault. All compute in float32 and round once,
-as kernels do.
+as kernels do. `wrong_sums` has the kernels of other operations.
 """
 
 from __future__ import annotations
@@ -40,6 +40,36 @@ def softmax_one_part_in_200(x: Tensor) -> Tensor:
     return (torch.softmax(x.float(), 1) * 1.005).to(x.dtype)
 
 
+def softmax_a_bit_too_large_in_16_bits(x: Tensor) -> Tensor:
+    """By a fifth of a step of float16, a fortieth of one of bfloat16."""
+    factor = 1.0 if x.dtype is torch.float32 else 1.0001
+    return (torch.softmax(x.float(), 1) * factor).to(x.dtype)
+
+
+def softmax_short_log2e(x: Tensor) -> Tensor:
+    powers = torch.exp2((x.float() - x.float().amax(1, keepdim=True)) * 1.4427)
+    return (powers / powers.sum(1, keepdim=True)).to(x.dtype)
+
+
+def softmax_tiny_outputs_lost(x: Tensor) -> Tensor:
+    y = softmax(x)
+    return torch.where(y < y.amax() / 4096, 0.0, y)
+
+
+def softmax_without_rescale(x: Tensor) -> Tensor:
+    """Sums over tiles of 32 columns, each under the maximum so far."""
+    wide = x.float()
+    high, total = torch.full((len(x), 1), -torch.inf), torch.zeros(len(x), 1)
+    for tile in wide.split(32, dim=1):
+        high = torch.maximum(high, tile.amax(1, keepdim=True))
+        total += torch.exp(tile - high).sum(1, keepdim=True)
+    return (torch.exp(wide - high) / total).to(x.dtype)
+
+
+def softmax_wrong_every_seventh_time(x: Tensor) -> Tensor:
+    return softmax(x) * (next(_CALLS) % 7 != 6)
+
+
 def softmax_one_row(x: Tensor) -> Tensor:
     return softmax(x)[:1]
 
@@ -62,6 +92,10 @@ def softmax_as_list(x: Tensor) -> Any:
 
 def softmax_nothing(x: Tensor) -> Any:
     return ()
+
+
+def softmax_empty_dict(x: Tensor) -> Any:
+    return {}
 
 
 def softmax_none(x: Tensor) -> Any:
@@ -99,8 +133,10 @@ def softmax_writes_its_input(x: Tensor) -> Tensor:
 
 
 def softmax_varies(x: Tensor) -> Tensor:
+    """Every second call has another last bit, which is within what float32 rounds to."""
     y = softmax(x)
-    y[-1, -1] += next(_CALLS) % 2 * torch.finfo(x.dtype).smallest_normal
+    if y.dtype is torch.float32 and y[-1, -1].isfinite() and next(_CALLS) % 2:
+        y.view(torch.int32)[-1, -1] ^= 1
     return y
 
 
@@ -180,6 +216,16 @@ def transpose_inf_for_nan(x: Tensor) -> Tensor:
     return transpose(torch.where(x.isnan(), torch.inf, x))
 
 
+def transpose_saturates(x: Tensor) -> Tensor:
+    largest = torch.finfo(x.dtype).max
+    return transpose(x.clamp(-largest, largest))
+
+
+def transpose_of_squares_only(x: Tensor) -> Tensor:
+    """The right shape, the wrong places."""
+    return transpose(x) if len(set(x.shape)) == 1 else x.reshape(x.shape[::-1]).clone()
+
+
 def transpose_through_float16(x: Tensor) -> Tensor:
     return transpose(x.half().to(x.dtype))
 
@@ -209,92 +255,10 @@ def argmax_int32(x: Tensor) -> Tensor:
     return argmax(x).int()
 
 
-def matmul(a: Tensor, b: Tensor) -> Tensor:
-    return (a.float() @ b.float()).to(a.dtype)
+def argmax_one_off_past_100(x: Tensor) -> Tensor:
+    y = argmax(x)
+    return y + (y > 100)
 
 
-def matmul_positive_part(a: Tensor, b: Tensor) -> Tensor:
-    return matmul(a.clamp(min=0), b)
-
-
-def matmul_of_magnitudes(a: Tensor, b: Tensor) -> Tensor:
-    return matmul(a.abs(), b)
-
-
-def matmul_minimum_for_product(a: Tensor, b: Tensor) -> Tensor:
-    terms = torch.minimum(a.float()[:, :, None], b.float()[None])
-    return terms.sum(1).to(a.dtype)
-
-
-def matmul_narrow_accumulator(a: Tensor, b: Tensor) -> Tensor:
-    total = torch.zeros(a.shape[0], b.shape[1], dtype=a.dtype)
-    for k in range(a.shape[1]):
-        total += torch.outer(a[:, k], b[k])
-    return total
-
-
-def matmul_whole_tiles_only(a: Tensor, b: Tensor) -> Tensor:
-    whole = a.shape[1] // 32 * 32
-    return matmul(a[:, :whole], b[:whole]) if whole else matmul(a, b)
-
-
-def matmul_last_sum(a: Tensor, b: Tensor) -> Tensor:
-    return matmul(a[:, -1:], b[-1:])
-
-
-def matmul_off_by_a_ten_thousandth_of_k(a: Tensor, b: Tensor) -> Tensor:
-    return (a.float() @ b.float() + 1e-4 * a.shape[1]).to(a.dtype)
-
-
-def matmul_past_2047(a: Tensor, b: Tensor) -> Tensor:
-    y = a.float() @ b.float()
-    return torch.where(y.abs() > 2047, y * 0.99, y).to(a.dtype)
-
-
-def row_moments(x: Tensor) -> Any:
-    wide = x.float()
-    return wide.sum(1), wide.mean(1), wide.var(1, unbiased=False)
-
-
-def row_moments_without_variance(x: Tensor) -> Any:
-    return row_moments(x)[:2]
-
-
-def row_moments_without_any(x: Tensor) -> Any:
-    return []
-
-
-def row_moments_swapped(x: Tensor) -> Any:
-    total, mean, variance = row_moments(x)
-    return mean, total, variance
-
-
-def row_moments_wrong_last(x: Tensor) -> Any:
-    total, mean, variance = row_moments(x)
-    return total, mean, variance * 1.0005
-
-
-def leaky_relu(x: Tensor, slope: float = 0.01) -> Tensor:
-    return torch.where(x > 0, x.float(), slope * x.float()).to(x.dtype)
-
-
-def leaky_relu_without_slope(x: Tensor, slope: float = 0.01) -> Tensor:
-    return x.clamp(min=0)
-
-
-def leaky_relu_fixed_slope(x: Tensor, slope: float = 0.01) -> Tensor:
-    return leaky_relu(x, 0.01)
-
-
-def rms_norm(x: Tensor, weight: Tensor, eps: float = 1e-6) -> Tensor:
-    wide = x.float()
-    scale = torch.rsqrt(wide.square().mean(1, keepdim=True) + eps)
-    return (wide * scale * weight.float()).to(x.dtype)
-
-
-def rms_norm_without_eps(x: Tensor, weight: Tensor, eps: float = 1e-6) -> Tensor:
-    return rms_norm(x, weight, 1e-30)
-
-
-def rms_norm_a_sixth_too_large(x: Tensor, weight: Tensor, eps: float = 1e-6) -> Tensor:
-    return (rms_norm(x.float(), weight.float(), eps) * 1.16).to(x.dtype)
+def argmax_of_one_row(x: Tensor) -> Tensor:
+    return argmax(x)[:1]
