@@ -1,26 +1,30 @@
 """What comparing compiled code costs and proves, over the corpus.
 
-Every planted mutant is compared at both depths, by cold servers that keep nothing: optimised
-IR, which `certify` uses for all, and machine code, which it uses for survivors. Prints the median
-and 90th percentile of the time per mutant and signature on one core, and which mutants only
-machine code proves the same; writes benchmarks/data/code.json.
+Every planted mutant is compared at both depths, by cold servers: optimised IR, which `certify` uses
+for all, and machine code, which it uses for survivors. Prints the median and 90th percentile of the
+time per mutant and signature on one core, and which mutants only machine code proves the same, and
+writes it to OUTPUT. Subjects are compared side by side; each goes to OUTPUT.rows once it is done,
+and the same command goes on where it stopped.
 
-    python benchmarks/code.py [--subject NAME ...] [--jobs 2]
+    python benchmarks/code.py benchmarks/data/code.json [--subject NAME ...] [--jobs 16]
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import platform
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import triton
+from joblib import Parallel, delayed
 
 from gatecert.campaign.code import compare_at_depth
 from gatecert.campaign.plan import PlannedSubject
@@ -31,30 +35,77 @@ from gatecert.cli.setup import make_plan
 from gatecert.config import CORPUS_CONFIG, load_config
 from gatecert.mutants.compile_pool import compile_pool
 from gatecert.mutants.records import CodeComparison, CodeDepth
+from gatecert.store.keys import fingerprint
 
-ROOT = Path(__file__).parents[1]
-OUTPUT = ROOT / "benchmarks" / "data" / "code.json"
+
+class Part(msgspec.Struct, frozen=True):
+    """A subject's mutants at one depth; `fingerprint` is of the code that compared them."""
+
+    fingerprint: str
+    depth: CodeDepth
+    subject: str
+    said: tuple[CodeComparison, ...]
 
 
 def main() -> None:
-    """Measure, print, write."""
+    """Compare what is missing, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("output", type=Path)
     parser.add_argument("--subject", action="append", default=[])
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     plan = make_plan(load_config(CORPUS_CONFIG), subject_names=options.subject, jobs=options.jobs)
     with server_pool(plan.jobs) as pool:
         planned = plan_campaign(plan, pool, Silent())
-    found = {depth: list(_compare(planned, depth, plan.jobs)) for depth in CodeDepth}
-    verdicts = {
-        depth: {said.mutant: said.verdict for said in comparisons}
-        for depth, comparisons in found.items()
+    rows = options.output.with_name(f"{options.output.name}.rows")
+    mark = fingerprint([CORPUS_CONFIG.parent])
+    parts = {(part.depth, part.subject): part for part in _known(rows, mark)}
+    with rows.open("ab") as file:
+        file.write(b"\n")  # the last line may have been cut short
+        for depth in CodeDepth:
+            missing = [one for one in planned if (depth, one.run.subject.name) not in parts]
+            for name, said in compared(missing, depth, plan.jobs):
+                parts[depth, name] = Part(mark, depth, name, said)
+                file.write(msgspec.json.encode(parts[depth, name]) + b"\n")
+                file.flush()
+    names = [subject.run.subject.name for subject in planned]
+    found = {
+        depth: [said for name in names for said in parts[depth, name].said] for depth in CodeDepth
     }
-    shallow, deep = (verdicts[depth] for depth in CodeDepth)
-    record = {
-        "subjects": [subject.run.subject.name for subject in planned],
+    record = {"subjects": names, "jobs": plan.jobs, **report(found)}
+    text = json.dumps(record, indent=2)
+    print(text)
+    options.output.write_text(f"{text}\n", encoding="utf-8")
+    rows.unlink()
+
+
+def compared(
+    planned: Sequence[PlannedSubject], depth: CodeDepth, jobs: int
+) -> Iterator[tuple[str, tuple[CodeComparison, ...]]]:
+    """Each subject's comparisons at one depth, as they come.
+
+    One subject alone would leave servers idle between its rounds; the largest begin first, so that
+    no long one is left alone at the end.
+    """
+    with tempfile.TemporaryDirectory() as codes, compile_pool(jobs, Path(codes)) as pool:
+
+        def one(subject: PlannedSubject) -> tuple[str, tuple[CodeComparison, ...]]:
+            name = subject.run.subject.name
+            said = compare_at_depth([subject], {name: subject.run.mutants}, pool, depth, Silent())
+            return name, tuple(said[name].values())
+
+        largest_first = sorted(planned, key=lambda subject: -len(subject.run.mutants))
+        side_by_side = Parallel(jobs, backend="threading", return_as="generator_unordered")
+        yield from side_by_side(delayed(one)(subject) for subject in largest_first)
+
+
+def report(found: Mapping[CodeDepth, Sequence[CodeComparison]]) -> dict[str, Any]:
+    """What both depths cost and said."""
+    shallow, deep = (
+        {said.mutant: said.verdict for said in comparisons} for comparisons in found.values()
+    )
+    return {
         "mutants": len(shallow),
-        "jobs": plan.jobs,
         "python": platform.python_version(),
         "triton": triton.__version__,
         "depths": {depth.value: _summary(comparisons) for depth, comparisons in found.items()},
@@ -64,18 +115,6 @@ def main() -> None:
             if verdict is not shallow[mutant]
         },
     }
-    print(json.dumps(record, indent=2))
-    if not options.subject:
-        OUTPUT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-
-
-def _compare(
-    planned: Sequence[PlannedSubject], depth: CodeDepth, jobs: int
-) -> Iterable[CodeComparison]:
-    with tempfile.TemporaryDirectory() as codes, compile_pool(jobs, Path(codes)) as pool:
-        work = {subject.run.subject.name: subject.run.mutants for subject in planned}
-        for said in compare_at_depth(planned, work, pool, depth, Silent()).values():
-            yield from said.values()
 
 
 def _summary(comparisons: Sequence[CodeComparison]) -> dict[str, Any]:
@@ -94,6 +133,16 @@ def _summary(comparisons: Sequence[CodeComparison]) -> dict[str, Any]:
         "cpu_s": round(sum(said.cpu_s for said in comparisons), 1),
         "seconds": round(sum(said.seconds for said in comparisons), 1),
     }
+
+
+def _known(rows: Path, mark: str) -> Iterator[Part]:
+    """What the same code has compared before; a line that was cut short is nothing."""
+    lines = rows.read_bytes().splitlines() if rows.exists() else []
+    for line in lines:
+        with contextlib.suppress(msgspec.DecodeError):
+            part = msgspec.json.decode(line, type=Part)
+            if part.fingerprint == mark:
+                yield part
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from gatecert.campaign.records import PROCESSES, SHARDS, STAGES, Status
+from gatecert.campaign.records import PROCESSES, SHARDS, STAGES, USUAL_LANE, Status
 from gatecert.certificate.doubts import proves_nothing, rejected_originals
 from gatecert.certificate.records import Certificate, Counts, GateScore, Group
 from gatecert.gates.wiring.weaknesses import NamedWeakness
@@ -161,8 +161,10 @@ def _row(name: str, by_gate: Sequence[Counts], nothing: Sequence[bool]) -> tuple
 
 
 def _marked(score: GateScore) -> str:
-    """The gate's name, with a mark where a footnote says that kills of it prove nothing."""
-    return f"{score.gate}*" if rejected_originals(score) else score.gate
+    """The gate's name, with its lane where that is not the usual one, and a mark where a footnote
+    says that kills of it prove nothing."""
+    name = score.gate if score.lane == USUAL_LANE else f"{score.gate} ({score.lane})"
+    return f"{name}*" if rejected_originals(score) else name
 
 
 def _footnotes(certificate: Certificate) -> str:

@@ -20,6 +20,7 @@ COMMANDS = (
     "controls",
     "doctor",
     "gates",
+    "hunt",
     "init",
     "limits",
     "merge",
