@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 import libcst as cst
 
@@ -10,6 +11,7 @@ from gatecert.operators.facts.analysis import analysis
 from gatecert.operators.facts.bounds import Bound, bounds
 from gatecert.operators.facts.elements import FALSE, TRUE
 from gatecert.operators.facts.kernel import KernelSyntax
+from gatecert.operators.facts.memory import labels_of
 from gatecert.operators.facts.values import Change, ChangeKind
 from gatecert.operators.records import Edit, Example, Operator, Site
 
@@ -30,7 +32,9 @@ def find(kernel: KernelSyntax) -> Iterator[Site]:
             ("too-narrow", TRUE, _narrower(kernel, bound)),
         ):
             change = Change(ChangeKind.COMPARISON_FLIPPED, bound.node, bound.target)
-            observable_by, reveal = memory.effect(change, bound.terms, truth).labels()
+            observable_by, reveal = labels_of(
+                change, partial(memory.effect, among=bound.terms, truth=truth)
+            )
             yield Site(
                 edits=edits,
                 line=kernel.module.line(bound.node),

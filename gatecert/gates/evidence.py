@@ -18,7 +18,10 @@ class Compared(msgspec.Struct, frozen=True):
     `function` is its public name (`torch.allclose`), or `BY_HAND`; `shapes` and `dtypes` are those
     of the two sides in the order of the call; a tolerance is None where the function has none.
     `passed` is what it said, whether or not the gate listened; by hand it says nothing and is
-    true. `ops` are then the operations between the two sides and the number that was read.
+    true. `ops` are then the operations between the two sides and the number that was read; `answer`
+    is that number where it was a truth value, and `nan` says that one side alone held NaN. `mended`
+    are operations that replaced or left out elements of an output before, for what they were worth,
+    and `elements_mended` how many in all of these calls.
 
     The last three are known where a tolerance was met by floats: `wrong_by`, the share of itself
     by which a typical element may be wrong; `of_default`, its allowance over what
@@ -33,6 +36,10 @@ class Compared(msgspec.Struct, frozen=True):
     dtypes: tuple[str, ...] = ()
     times: int = 1
     ops: tuple[str, ...] = ()
+    answer: bool | None = None
+    nan: bool = False
+    mended: tuple[str, ...] = ()
+    elements_mended: int = 0
     wrong_by: float | None = None
     of_default: float | None = None
     used: float | None = None
@@ -79,7 +86,9 @@ class WatchedTest(msgspec.Struct, frozen=True):
     failed, as far as pytest has rewritten them.
     `passed` is None where it did not end. `generated` says that a library draws its inputs, and
     draws more of them once one has failed. `idle_loop` says that it passed without the comparison
-    that stands in its loop.
+    that stands in its loop. Of the assertions of a test that passed, `always_true` tells of one
+    that holds whatever it is given, `any_of` of one that a single close element satisfies,
+    `none_beyond` of one that asks whether none is beyond a bound; each with its place.
     """
 
     test: str
@@ -98,6 +107,9 @@ class WatchedTest(msgspec.Struct, frozen=True):
     warned: int = 0
     generated: bool = False
     idle_loop: bool = False
+    always_true: str = ""
+    any_of: str = ""
+    none_beyond: str = ""
 
 
 class TestTally(msgspec.Struct, frozen=True):
@@ -127,7 +139,9 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Of comparisons, `between_outputs` counts those of two things made of what the entry gave back,
     `between_others` those of two that were not, and `with_outputs` all others, whatever else read
-    an output included.
+    an output included. Of those, `whole` had a whole output on a side, for all that is known.
+    Outputs that were compared in pieces have `elements_given` elements, `elements_compared` of them
+    in a piece.
     """
 
     entry_calls: int | None = None
@@ -147,3 +161,6 @@ class Evidence(msgspec.Struct, frozen=True):
     between_outputs: int = 0
     between_others: int = 0
     with_outputs: int = 0
+    whole: int = 0
+    elements_given: int = 0
+    elements_compared: int = 0

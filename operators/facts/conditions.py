@@ -11,7 +11,7 @@ from gatecert.operators.facts.analysis import Analysis
 from gatecert.operators.facts.dataflow import Dataflow, ParameterKind
 from gatecert.operators.facts.definitions import DefinitionKind
 from gatecert.operators.facts.elements import FALSE, TRUE, Element
-from gatecert.operators.facts.memory import Effect, Memory
+from gatecert.operators.facts.memory import Effect, Memory, labels_of
 from gatecert.operators.facts.shapes import Kind
 from gatecert.operators.facts.values import (
     Change,
@@ -126,19 +126,9 @@ def _true(term: Conjunct) -> Deciding:
 def let_through(
     facts: Analysis, change: Change, where: Iterable[Deciding]
 ) -> tuple[tuple[ObservableBy, ...], tuple[Reveal, ...]]:
-    """Labels of a change that lets lanes through.
-
-    Where zeros hide them, they show once their exponential overflows: zero times infinity is
-    NaN.
-    """
+    """Labels of a change that lets lanes through."""
     where = tuple(where)
-    labels = effect(facts, change, where).labels()
-    if labels[0]:
-        return labels
-    found = effect(facts, replace(change, overflows=True), where)
-    if found.values is None:
-        return labels
-    return (ObservableBy.VALUES,), tuple(sorted(found.values | {Reveal.LARGE_MAGNITUDE}))
+    return labels_of(change, lambda one: effect(facts, one, where))
 
 
 def below(index: Value, bound: Value, inclusive: bool) -> Conjunct:

@@ -7,7 +7,7 @@ nowhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import libcst as cst
@@ -64,6 +64,23 @@ class Effect:
         if reveal is None:
             return (), ()
         return tuple(observable), tuple(sorted(reveal)) or (Reveal.ANY,)
+
+
+def labels_of(
+    change: Change, effect: Callable[[Change], Effect]
+) -> tuple[tuple[ObservableBy, ...], tuple[Reveal, ...]]:
+    """`observable_by` and `reveal` of a change that has this effect.
+
+    Where zeros hide the lanes that it lets through, they show once an exponential of them
+    overflows: zero times infinity is NaN.
+    """
+    labels = effect(change).labels()
+    if labels[0]:
+        return labels
+    values = effect(replace(change, overflows=True)).values
+    if values is None:
+        return labels
+    return (ObservableBy.VALUES,), tuple(sorted(values | {Reveal.LARGE_MAGNITUDE}))
 
 
 class Memory:

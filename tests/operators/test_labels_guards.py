@@ -480,3 +480,26 @@ def weighted(x_ptr, w_ptr, y_ptr, shift, n, BLOCK: tl.constexpr):
     tl.store(y_ptr, tl.sum(tl.exp({exponent}) * w, axis=0))
 """
     assert [(label, reveal) for _, label, reveal in labels(WHERE, source)] == expected
+
+
+@pytest.mark.parametrize(
+    ("weight", "expected"),
+    [
+        # As of a padded key in the gradient of attention: zero times infinity is NaN.
+        ("tl.exp(tl.where(offs < n, x, float('-inf')) - shift)", "large_magnitude+tail"),
+        ("tl.where(offs < n, x, 1.0) - shift", ""),
+    ],
+)
+def test_a_bound_that_lets_zeros_through_shows_once_their_exponential_overflows(
+    weight: str, expected: str
+) -> None:
+    source = f"""\
+@triton.jit
+def weighted(x_ptr, w_ptr, y_ptr, shift, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n, other=0.0)
+    w = tl.load(w_ptr + offs, mask=offs < n, other=0.0)
+    tl.store(y_ptr, tl.sum(({weight}) * w, axis=0))
+"""
+    by = VALUES if expected else NOTHING
+    assert labels("mask-bound-off-by-one", source)[4] == ("too-wide", by, expected)

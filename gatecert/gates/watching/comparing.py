@@ -60,6 +60,10 @@ class Notes(Protocol):
         """One number was made of an array of numpy's."""
         ...
 
+    def array_mended(self, name: str, array: Any, answer: Any, elements: int) -> None:
+        """A function of numpy replaced elements of an array for what they were worth."""
+        ...
+
     def warned(self, message: str) -> None:
         """The gate's code warned."""
         ...
@@ -106,6 +110,7 @@ def replaced(notes: Notes) -> contextlib.ExitStack:
     for function in sorted(WHOLE):
         put(np, function, partial(_reducing, notes, function))
     put(np.linalg, "norm", partial(_reducing, notes, "norm"))
+    put(np, "nan_to_num", partial(_mending, notes, "nan_to_num"))
     for kind in _approximations():
         put(kind, "__eq__", partial(_comparing, notes, "pytest.approx"))
     put(warnings, "warn", partial(_warning, notes))
@@ -152,6 +157,18 @@ def _reducing(notes: Notes, name: str, before: Callable[..., Any]) -> Callable[.
         return answer
 
     return reduce
+
+
+def _mending(notes: Notes, name: str, before: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(before)
+    def mend(x: Any, *args: Any, **kwargs: Any) -> Any:
+        elements = int((~np.isfinite(x)).sum()) if isinstance(x, np.ndarray) else 0
+        answer = before(x, *args, **kwargs)
+        if notes.listening and isinstance(x, np.ndarray) and _by_gate(sys._getframe(1)):
+            notes.array_mended(name, x, answer, elements)
+        return answer
+
+    return mend
 
 
 def _warning(notes: Notes, before: Callable[..., Any]) -> Callable[..., Any]:

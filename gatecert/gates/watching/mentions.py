@@ -21,13 +21,14 @@ _MOST_FUNCTIONS = 50
 
 def loops_over_comparison(function: Callable[..., Any] | None) -> bool:
     """Does it, or a function of the user's that it names, have a loop and a comparison?"""
-    codes = [code for found in _reached(function) for code in nested_codes(found.__code__)]
+    codes = [code for found in reached(function) for code in nested_codes(found.__code__)]
     compares = any(_COMPARE.intersection(code.co_names) for code in codes)
     loops = any(step.opname == "FOR_ITER" for code in codes for step in dis.get_instructions(code))
     return compares and loops
 
 
-def _reached(function: Callable[..., Any] | None) -> Iterator[FunctionType]:
+def reached(function: Callable[..., Any] | None) -> Iterator[FunctionType]:
+    """A function, and those of the user's that it names, directly or through others."""
     found = [_plain(function)]
     seen: set[FunctionType] = set()
     for one in found:  # grows on the way

@@ -138,6 +138,8 @@ def is_negative(tensor: torch.Tensor) -> bool | None:
     """Does a floating-point tensor hold a value below zero? None where it holds no floats."""
     if not tensor.is_floating_point() or not tensor.numel():
         return None
+    if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
+        return None  # to look at a value would end the capture
     try:
         return bool(tensor.detach().amin() < 0)
     except (RuntimeError, NotImplementedError):  # an 8-bit format

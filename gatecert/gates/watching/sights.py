@@ -17,7 +17,7 @@ from gatecert.gates.evidence import (
     UnequalZip,
     WatchedTest,
 )
-from gatecert.gates.watching.origins import Between
+from gatecert.gates.watching.origins import Between, MadeOf, Piece
 
 _MOST = 300
 """Distinct things kept of one sort; of those that follow, shapes are not told apart."""
@@ -53,6 +53,9 @@ class TestCount:
     reads: int = 0
     generated: bool = False
     idle_loop: bool = False
+    always_true: str = ""
+    any_of: str = ""
+    none_beyond: str = ""
     sights: Sights = field(default_factory=lambda: Sights())
     """What was seen in it alone."""
     failed: bool = False
@@ -101,10 +104,15 @@ class Sights:
     captured: int = 0
     shown: int = 0
     between: Counter[Between] = field(default_factory=Counter)
+    pieces: Counter[Piece] = field(default_factory=Counter)
+    whole: int = 0
 
     def add_compared(self, one: Compared) -> None:
         """Of equal comparisons the narrowest tolerance and the largest error are kept."""
-        key = (one.function, one.passed, one.atol, one.rtol, one.shapes, one.dtypes, one.ops)
+        key = (
+            *(one.function, one.passed, one.atol, one.rtol, one.shapes, one.dtypes),
+            *(one.ops, one.answer, one.nan, one.mended),
+        )
         known = self.compared.get(key)
         if known is not None:
             one = msgspec.structs.replace(
@@ -112,8 +120,16 @@ class Sights:
                 wrong_by=_of(min, known.wrong_by, one.wrong_by),
                 of_default=_of(min, known.of_default, one.of_default),
                 used=_of(max, known.used, one.used),
+                elements_mended=known.elements_mended + one.elements_mended,
             )
         _count(self.compared, key, one)
+
+    def add_sides(self, sides: MadeOf) -> None:
+        """What the sides of a comparison are made of."""
+        self.between[sides.between] += 1
+        if sides.between is Between.MIXED:
+            self.pieces.update(sides.pieces)
+            self.whole += not sides.pieces
 
     def add_launch(self, one: LaunchInputs) -> None:
         """A launch."""
@@ -161,6 +177,9 @@ class Sights:
             between_outputs=seen.between[Between.OUTPUTS],
             between_others=seen.between[Between.OTHERS],
             with_outputs=seen.between[Between.MIXED],
+            whole=seen.whole,
+            elements_given=sum({one.output: one.size for one in seen.pieces}.values()),
+            elements_compared=sum(one.elements * times for one, times in seen.pieces.items()),
         )
 
     def _add(self, other: Sights) -> None:
@@ -178,6 +197,8 @@ class Sights:
         self.captured += other.captured
         self.shown += other.shown
         self.between.update(other.between)
+        self.pieces.update(other.pieces)
+        self.whole += other.whole
 
     def _compare_extent(self, alike: _Alike, extent: _Extent) -> None:
         if self.extents.setdefault(alike, extent) != extent:

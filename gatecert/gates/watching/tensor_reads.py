@@ -18,7 +18,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gatecert.gates.watching.functions import VALUES, WHOLE
-from gatecert.gates.watching.origins import Between, Origins, tensors_in
+from gatecert.gates.watching.mending import mend_of
+from gatecert.gates.watching.origins import NOT_KNOWN, MadeOf, Origins, tensors_in
 
 COMPARING = {"allclose": "torch.allclose", "isclose": "torch.isclose", "equal": "torch.equal"}
 """Functions of torch that compare, methods of tensors included."""
@@ -51,7 +52,8 @@ _MOST_OPS = 12
 class Trace:
     """Where a tensor came from: the two sides that were compared, and the operations since.
 
-    `bound` is the plain number that it was last held against, `between` what the sides are.
+    `bound` is the plain number that it was last held against, `made_of` what the sides are made of,
+    and `nan` says that one of them held NaN and the other none.
     """
 
     ops: tuple[str, ...] = ()
@@ -59,7 +61,8 @@ class Trace:
     dtypes: tuple[str, ...] = ()
     bound: float | None = None
     expected: weakref.ref[torch.Tensor] | None = None
-    between: Between = Between.MIXED
+    made_of: MadeOf = NOT_KNOWN
+    nan: bool = False
 
 
 class ReadsTensors(Protocol):
@@ -76,8 +79,8 @@ class ReadsTensors(Protocol):
         """A comparing function of torch answered; None: it raised."""
         ...
 
-    def number_read(self, trace: Trace | None) -> None:
-        """A number, or all of them, left a tensor."""
+    def number_read(self, trace: Trace | None, answer: bool | None = None) -> None:
+        """A number, or all of them, left a tensor; `answer` where it was a truth value."""
         ...
 
     def output_read(self) -> None:
@@ -112,6 +115,9 @@ class TensorReads(TorchFunctionMode):
         whole_name = getattr(func, "__name__", "")
         name = whole_name.strip("_")
         name = _SPELLINGS.get(name, name)
+        mend = None
+        with contextlib.suppress(Exception):
+            mend = mend_of(whole_name, args, kwargs, self.origins.made, self.origins.plain)
         try:
             answer = func(*args, **kwargs)
         except Exception:
@@ -119,25 +125,28 @@ class TensorReads(TorchFunctionMode):
                 self._watch.torch_compared(COMPARING[name], args, kwargs, None)
             raise
         with contextlib.suppress(Exception):
-            told = self.origins.follow(whole_name, (args, tuple(kwargs.values())), answer)
+            told = self.origins.follow(whole_name, (*args, *kwargs.values()), answer, mend)
             if told and whole_name not in _READING and name not in COMPARING:
                 self._watch.output_read()
         if name != "get":  # of a property, as `Tensor.shape` is
             with contextlib.suppress(Exception):
                 if whole_name in _READING:
-                    self._note_reading(whole_name, args[0])
+                    self._note_reading(whole_name, args[0], answer)
                 elif whole_name in _SHOWING:
                     self._watch.tensor_shown()
                 else:
                     self._note(name, args, kwargs, answer)
         return answer
 
-    def _note_reading(self, name: str, tensor: torch.Tensor) -> None:
+    def _note_reading(self, name: str, tensor: torch.Tensor, answer: Any) -> None:
         trace = self._traces.get(tensor)
         if name in _ALL_VALUES and tensor.numel() > 1:
             trace = trace or Trace()
             trace = replace(trace, ops=(*trace.ops, VALUES))
-        self._watch.number_read(trace)
+        mended = self.origins.mended(tensor)  # of the error, perhaps
+        if trace is not None and mended:
+            trace = replace(trace, made_of=replace(trace.made_of, mended=mended))
+        self._watch.number_read(trace, answer if isinstance(answer, bool) else None)
         if self.origins.made(tensor) and (trace is None or not trace.shapes):
             self._watch.output_read()
 
@@ -149,7 +158,15 @@ class TensorReads(TorchFunctionMode):
         trace = self._trace(name, args, kwargs)
         if trace is not None:
             for tensor in tensors_in(answer):
-                self._traces[tensor] = trace
+                self._traces[tensor] = self._with_piece(trace, tensor)
+
+    def _with_piece(self, trace: Trace, tensor: torch.Tensor) -> Trace:
+        """The trace of a tensor that may be a part of what was compared."""
+        piece = self.origins.piece(tensor)
+        if piece is None or not trace.shapes:
+            return trace
+        pieces = (piece,) if piece.elements < piece.size else ()
+        return replace(trace, made_of=replace(trace.made_of, pieces=pieces))
 
     def _trace(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Trace | None:
         sides = list(tensors_in((args, tuple(kwargs.values()))))
@@ -160,7 +177,8 @@ class TensorReads(TorchFunctionMode):
                 shapes=tuple(tuple(side.shape) for side in full),
                 dtypes=tuple(dtype_name(side.dtype) for side in full),
                 expected=weakref.ref(full[1]),
-                between=self.origins.between(full),
+                made_of=self.origins.made_of(full),
+                nan=len({_holds_nan(side) for side in full}) == 2,
             )
         known = [self._traces[side] for side in sides if side in self._traces]
         if not known:
@@ -176,6 +194,10 @@ class TensorReads(TorchFunctionMode):
         if name in _BOUNDS and len(args) == 2 and isinstance(args[1], int | float):
             bound = float(args[1])
         return replace(main, ops=tuple(ops)[:_MOST_OPS], bound=bound)
+
+
+def _holds_nan(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() and bool(tensor.isnan().any())
 
 
 def dtype_name(dtype: Any) -> str:

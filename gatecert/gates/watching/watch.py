@@ -24,12 +24,14 @@ import numpy as np
 import torch
 
 from gatecert.gates.evidence import BY_HAND, Compared, Evidence, LaunchInputs, UnequalZip
+from gatecert.gates.watching.assertions import assertions_of
 from gatecert.gates.watching.comparing import replaced
 from gatecert.gates.watching.comparisons import Sides, sides_of
 from gatecert.gates.watching.functions import ARRAYS, ASSERTING, VALUES
+from gatecert.gates.watching.mending import Mend
 from gatecert.gates.watching.mentions import loops_over_comparison
 from gatecert.gates.watching.observing import CallObserver, LaunchInputsObserver
-from gatecert.gates.watching.origins import Between
+from gatecert.gates.watching.origins import NOT_KNOWN, Mended
 from gatecert.gates.watching.sights import Sights, Sizes, TestCount
 from gatecert.gates.watching.tensor_reads import TensorReads, Trace, dtype_name
 from gatecert.gates.wiring.allowances import Allowance, allowance_of
@@ -86,15 +88,20 @@ class Watch:
         self._test.noes.clear()
         self._test.generated = hasattr(function, "hypothesis")
         self._test.idle_loop = False
+        self._test.always_true = self._test.any_of = self._test.none_beyond = ""
         self._function = function
 
     def end_test(self, nodeid: str, passed: bool) -> None:
         """The test ended; call it for the last run of a test that was repeated, too."""
         test, self._test = self._sights.tests[nodeid], None
         test.passed = passed and not test.failed
-        if test.passed and not test.compared:
-            with contextlib.suppress(Exception):
-                test.idle_loop = loops_over_comparison(self._function)
+        if not test.passed:
+            return
+        with contextlib.suppress(Exception):
+            test.idle_loop = not test.compared and loops_over_comparison(self._function)
+            package = self._module.partition(".")[0]
+            said = assertions_of(self._function, package)
+            test.always_true, test.any_of, test.none_beyond = said
 
     def failed(self, nodeid: str) -> None:
         """It, or a part of it, failed: unittest and subtests let no exception out of a test."""
@@ -155,8 +162,10 @@ class Watch:
             sides = sides_of(name, args, kwargs)
             allowance = self._allowance(sides) if passed else None
             places = frozenset(_place(side) for side in sides.values)
-            self._here.between[self._reads.origins.between(sides.values)] += 1
-        self._add(_compared(name, passed, sides, allowance), places)
+            made = self._reads.origins.made_of(sides.values)
+            self._here.add_sides(made)
+        one = _compared(name, passed, sides, allowance)
+        self._add(msgspec.structs.replace(one, **_mends(made.mended)), places)
 
     def torch_compared(
         self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], answer: Any
@@ -165,12 +174,23 @@ class Watch:
         passed = answer is not None and bool(answer if isinstance(answer, bool) else answer.all())
         self.compared(name, args, kwargs, passed)
 
-    def number_read(self, trace: Trace | None) -> None:
-        """A number, or all of them, left a tensor."""
+    def number_read(self, trace: Trace | None, answer: bool | None = None) -> None:
+        """A number, or all of them, left a tensor; `answer` where it was a truth value."""
         if self._test is not None:
             self._test.reads += 1
         trace = trace or Trace()
-        one = Compared(BY_HAND, True, trace.bound, None, trace.shapes, trace.dtypes, ops=trace.ops)
+        one = Compared(
+            BY_HAND,
+            True,
+            trace.bound,
+            None,
+            trace.shapes,
+            trace.dtypes,
+            ops=trace.ops,
+            answer=answer if trace.shapes else None,
+            nan=trace.nan,
+            **_mends(trace.made_of.mended),
+        )
         expected = trace.expected() if trace.expected is not None else None
         if trace.bound and expected is not None and _LARGEST_ERROR.issuperset(trace.ops):
             allowance = self._allowance(Sides((expected, expected), trace.bound, 0.0))
@@ -179,7 +199,7 @@ class Watch:
                     one, wrong_by=allowance.wrong_by, of_default=allowance.of_default
                 )
         if trace.shapes:
-            self._here.between[trace.between] += 1
+            self._here.add_sides(trace.made_of)
         if trace.shapes or VALUES in trace.ops:
             self._add(one)
         else:
@@ -191,7 +211,13 @@ class Watch:
 
     def output_read(self) -> None:
         """What the entry gave back left torch, to be compared who knows how."""
-        self._here.between[Between.MIXED] += 1
+        self._here.add_sides(NOT_KNOWN)
+
+    def array_mended(self, name: str, array: Any, answer: Any, elements: int) -> None:
+        """A function of numpy replaced elements of an array for what they were worth."""
+        if self._reads.origins.made(array):
+            mend = Mend(name, elements) if elements else None
+            self._reads.origins.follow(name, (array,), answer, mend)
 
     def tensor_shown(self) -> None:
         """Text was made of a tensor or of a number."""
@@ -306,6 +332,14 @@ def _compared(name: str, passed: bool, sides: Sides, allowance: Allowance | None
         of_default=allowance.of_default if allowance else None,
         used=allowance.used if allowance else None,
     )
+
+
+def _mends(mended: Mended) -> dict[str, Any]:
+    """The fields of a comparison that tell how an output was mended before it."""
+    return {
+        "mended": tuple(mend.operation for mend in mended),
+        "elements_mended": sum(mend.elements for mend in mended),
+    }
 
 
 def _place(side: Any) -> int:

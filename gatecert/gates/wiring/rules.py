@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from gatecert.gates.evidence import Evidence
 from gatecert.gates.records import Verdict
 from gatecert.gates.wiring import answers as on_answers
+from gatecert.gates.wiring import comparisons as on_comparisons
 from gatecert.gates.wiring import values as on_values
 from gatecert.gates.wiring.facts import Facts
 from gatecert.gates.wiring.weaknesses import NamedWeakness, Weakness
@@ -24,6 +25,11 @@ RULES: Mapping[Weakness, Callable[[Facts], str | None]] = {
     Weakness.NOTHING_COMPARED: on_answers.nothing_compared,
     Weakness.WARN_ONLY: on_answers.warn_only,
     Weakness.IGNORED_RESULT: on_answers.ignored_result,
+    Weakness.ALWAYS_TRUE: on_comparisons.always_true,
+    Weakness.MENDED_OUTPUT: on_comparisons.mended_output,
+    Weakness.NAN_PASSES: on_comparisons.nan_passes,
+    Weakness.ANY_FOR_ALL: on_comparisons.any_for_all,
+    Weakness.PARTLY_COMPARED: on_comparisons.partly_compared,
     Weakness.STALE_BUFFER: on_answers.stale_buffer,
     Weakness.FREED_MEMORY: on_answers.freed_memory,
     Weakness.BROADCAST_SHAPE: on_answers.broadcast_shape,
@@ -46,17 +52,26 @@ _LETS_ALL_PASS = (
     Weakness.EMPTY_COLLECTION,
     Weakness.WARN_ONLY,
     Weakness.IGNORED_RESULT,
+    Weakness.ALWAYS_TRUE,
     Weakness.PRINTED_TEXT,
 )
+_WRONG_VALUES = (Weakness.LOOSE_TOLERANCE, Weakness.MENDED_OUTPUT)
 _LETS_PASS: Mapping[str, tuple[Weakness, ...]] = {
     "fewer_outputs": (Weakness.ZIPPED_LISTS, Weakness.BROADCAST_SHAPE),
     "wrong_shape": (Weakness.BROADCAST_SHAPE,),
-    "returns_last_output": (Weakness.STALE_BUFFER, Weakness.FREED_MEMORY, Weakness.RETRIES),
-    "returns_freed_memory": (Weakness.FREED_MEMORY, Weakness.LOOSE_TOLERANCE),
-    "does_nothing": (Weakness.STALE_BUFFER, Weakness.FREED_MEMORY, Weakness.LOOSE_TOLERANCE),
-    "returns_zeros": (Weakness.LOOSE_TOLERANCE,),
-    "returns_input": (Weakness.LOOSE_TOLERANCE,),
-    "wrong_element": (Weakness.GLOBAL_METRIC, Weakness.LOOSE_TOLERANCE),
+    "returns_last_output": (
+        *(Weakness.STALE_BUFFER, Weakness.FREED_MEMORY, Weakness.RETRIES),
+        Weakness.MENDED_OUTPUT,
+    ),
+    "returns_freed_memory": (Weakness.FREED_MEMORY, *_WRONG_VALUES),
+    "does_nothing": (Weakness.STALE_BUFFER, Weakness.FREED_MEMORY, *_WRONG_VALUES),
+    "returns_zeros": _WRONG_VALUES,
+    "returns_nan": (Weakness.MENDED_OUTPUT, Weakness.NAN_PASSES),
+    "returns_input": _WRONG_VALUES,
+    "wrong_element": (
+        *(Weakness.GLOBAL_METRIC, Weakness.ANY_FOR_ALL, Weakness.PARTLY_COMPARED),
+        *_WRONG_VALUES,
+    ),
 }
 """By which weaknesses an adversary gets past a gate, besides those that let all of them pass."""
 

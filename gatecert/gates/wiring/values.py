@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from gatecert.gates.evidence import Compared, LaunchInputs
 from gatecert.gates.watching.functions import ARRAYS
+from gatecert.gates.wiring.comparisons import any_for_all
 from gatecert.gates.wiring.facts import Facts, compares_values, is_elementwise, is_share, is_whole
 from gatecert.wording import count, listed
 
@@ -75,7 +76,7 @@ def global_metric(facts: Facts) -> str | None:
     silently = facts.accepted("wrong_element") and not facts.warned("wrong_element")
     if silently and (not facts.accepted("returns_zeros") or facts.warned("returns_zeros")):
         told = next((one for one in seen.compared if one.function in ARRAYS), None)
-        if told is not None and not told.passed:
+        if told is not None and not told.passed and any_for_all(facts) is None:
             return f"an element that {told.function} finds wrong is accepted: some may be"
         whole = [one for one in seen.compared if is_whole(one) or is_share(one)]
         if whole and not any(map(is_elementwise, seen.compared)):

@@ -51,6 +51,31 @@ class Weakness(str, enum.Enum):
         "A comparison says no, and nothing comes of it.",
         "Assert what the comparison returns, and let no mark or skip forgive it.",
     )
+    ALWAYS_TRUE = (
+        "always_true",
+        "An assertion is true whatever it is given: a generator, a tuple, a method not called.",
+        "Assert `all(...)` of a generator, no parentheses around a condition and its message.",
+    )
+    MENDED_OUTPUT = (
+        "mended_output",
+        "Elements that are wrong are replaced or left out before the output is compared.",
+        "Compare the output as it is; mask by lengths or inputs, never by what it holds.",
+    )
+    NAN_PASSES = (
+        "nan_passes",
+        "NaN is beyond no bound, and the gate asks whether an error is.",
+        "Ask whether all errors are within the bound: `(error <= tol).all()`.",
+    )
+    ANY_FOR_ALL = (
+        "any_for_all",
+        "One close element is enough.",
+        "Ask for `all` in the place of `any`.",
+    )
+    PARTLY_COMPARED = (
+        "partly_compared",
+        "Only a part of the output is compared.",
+        "Compare every element.",
+    )
     STALE_BUFFER = (
         "stale_buffer",
         "What an earlier call or the reference left in a buffer passes for this call's output.",

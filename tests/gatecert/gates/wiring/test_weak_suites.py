@@ -16,6 +16,7 @@ from gatecert.sandbox.protocol import GateRef, Judged, Limits, ShardRequest, Tas
 from gatecert.subjects import Subject
 from tests.gatecert.gates.asking import TESTDATA, Judge
 
+RIGHT_SHAPES = "returns_zeros returns_nan wrong_element"
 HEAD = """
 import contextlib, io, warnings
 import pytest, torch
@@ -104,6 +105,87 @@ def check(y, want):
 def test_softmax():
     for x in inputs():
         check(softmax(x), reference(x))
+"""
+ASSERTS_GENERATOR = """
+def test_softmax():
+    for x in inputs():
+        y, r = softmax(x).flatten().tolist(), reference(x).flatten().tolist()
+        assert (abs(a - b) < 1e-6 for a, b in zip(y, r, strict=True))
+"""
+ASSERTS_TUPLE = """
+def close(y, r):
+    assert (torch.allclose(y, r), "they differ")
+
+def test_softmax():
+    for x in inputs():
+        close(softmax(x), reference(x))
+"""
+ASSERTS_METHOD = """
+def test_softmax():
+    for x in inputs():
+        assert torch.isclose(softmax(x), reference(x)).all
+"""
+COMPARES_FINITE = """
+def test_softmax():
+    for x in inputs():
+        y, r = softmax(x), reference(x)
+        finite = y.isfinite()
+        torch.testing.assert_close(y[finite], r[finite])
+"""
+TAKES_THE_REFERENCE = """
+def test_softmax():
+    for x in inputs():
+        y, r = softmax(x), reference(x)
+        bad = ~((y - r).abs() < 1e-6)
+        y[bad] = r[bad]
+        torch.testing.assert_close(y, r)
+"""
+MISSES_NAN = """
+def test_softmax():
+    for x in inputs():
+        y, r = softmax(x), reference(x)
+        assert y.shape == r.shape and y.dtype == r.dtype
+        assert not ((y - r).abs() > 1e-6).any()
+        if (y - r).abs().max().item() > 1e-6:
+            pytest.fail("not close")
+"""
+ASKS_FOR_ANY = """
+def test_softmax():
+    for x in inputs():
+        assert torch.isclose(softmax(x), reference(x)).any()
+        assert ((softmax(x) - reference(x)).abs() < 1e-6).any()
+"""
+ASKS_FOR_ANY_NUMBER = """
+def test_softmax():
+    for x in inputs():
+        y, r = softmax(x).flatten().tolist(), reference(x).flatten().tolist()
+        assert any(abs(a - b) < 1e-6 for a, b in zip(y, r, strict=True))
+"""
+COMPARES_SOME_COLUMNS = """
+def test_softmax():
+    for x in inputs():
+        torch.testing.assert_close(softmax(x)[:, :3], reference(x)[:, :3])
+"""
+WIDE_AND_HONEST = """
+def test_softmax(subtests):
+    for x in inputs():
+        y, r = softmax(x), reference(x)
+        finite = r.isfinite() & y.isfinite()
+        assert (y.isfinite() == r.isfinite()).all(), "not finite"
+        for row in range(len(y)):
+            assert (y[row][finite[row]].clamp(-9, 9) - r[row][finite[row]]).abs().max() < 1.0
+        assert (y >= 0.0).any() and any(value < 2.0 for value in y[0].tolist())
+        assert not (y < -1.0).any()
+        assert (y.shape) == (r.shape)
+"""
+ROOT_MEAN_SQUARE_AND_HONEST = """
+def test_softmax():
+    for x in inputs():
+        y, r = softmax(x), reference(x)
+        error = torch.where(r > 0, (y - r) / torch.maximum(y.abs(), r).clamp(min=1e-3), y - r)
+        assert float(error.square().mean().sqrt()) < 0.05 or float((y - r).norm() / r.norm()) < 0.02
+        assert (y == y.max(dim=1, keepdim=True).values).any()
+        assert y[:, 0].shape == r[:, 0].shape and not (y.isnan() | y.isinf()).any()
 """
 COMPARES_OUTPUTS = """
 def test_softmax():
@@ -237,6 +319,17 @@ def diagnose(judge: Judge, folder: Path, suite: str, adversaries: str) -> dict[W
             "raises returns_zeros returns_nan fewer_outputs",
             "swallowed_exception",
         ),
+        (ASSERTS_GENERATOR, RIGHT_SHAPES, "always_true"),
+        (ASSERTS_TUPLE, RIGHT_SHAPES, "always_true"),
+        (ASSERTS_METHOD, RIGHT_SHAPES, "always_true"),
+        (COMPARES_FINITE, RIGHT_SHAPES, "mended_output"),
+        (TAKES_THE_REFERENCE, RIGHT_SHAPES, "mended_output"),
+        (MISSES_NAN, RIGHT_SHAPES, "nan_passes"),
+        (ASKS_FOR_ANY, RIGHT_SHAPES, "any_for_all"),
+        (ASKS_FOR_ANY_NUMBER, RIGHT_SHAPES, "any_for_all"),
+        (COMPARES_SOME_COLUMNS, RIGHT_SHAPES, "partly_compared"),
+        (WIDE_AND_HONEST, RIGHT_SHAPES, "loose_tolerance"),
+        (ROOT_MEAN_SQUARE_AND_HONEST, RIGHT_SHAPES, "global_metric"),
         (COMPARES_OUTPUTS, "returns_zeros wrong_element", "nothing_compared"),
         (TRIES_AGAIN, "does_nothing returns_zeros returns_last_output", "retries"),
         (ZIPS, "returns_zeros", "zipped_lists"),

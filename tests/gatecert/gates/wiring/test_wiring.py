@@ -128,6 +128,16 @@ def test_a_weakness_is_its_name_in_json() -> None:
     assert msgspec.json.decode(text, type=NamedWeakness) == one
 
 
+def hollow(**says: str) -> Evidence:
+    """A test that passes and whose source says so; all that it compares are numbers."""
+    test = WatchedTest("test_a", True, calls=1, **says)  # type: ignore[arg-type]
+    return changed(STRONG, compared=(by_hand("values", shapes=()),), tests=(test,))
+
+
+MENDED = changed(STRONG, compared=(close(mended=("where",), elements_mended=9, times=2),))
+NAN = changed(STRONG, compared=(by_hand("sub", "abs", "gt", "any", answer=False, nan=True),))
+ANY = changed(STRONG, compared=(by_hand("sub", "abs", "lt", "any", answer=True),))
+IN_PART = changed(STRONG, elements_compared=3, elements_given=8)
 WARNED = changed(STRONG, warnings=("ratio 0.99 is more than 0.005",))
 REFUSED = changed(
     STRONG,
@@ -196,6 +206,47 @@ ONE_SHAPE = changed(STRONG, launches=(launch(4, 33), launch(4, 33, dtypes=("floa
             {"returns_nan": changed(STRONG, tally=TestTally(passed=1, skipped=1))},
             "on returns_nan 1 test",
         ),
+        (
+            "always_true",
+            STRONG,
+            {"returns_zeros": hollow(always_true="test_a.py:3 asserts a generator")},
+            "test_a.py:3 asserts a generator, and so passes on returns_zeros: test_a",
+        ),
+        (
+            "mended_output",
+            STRONG,
+            {"returns_nan": MENDED},
+            "on returns_nan where mends 9 elements of outputs before they are compared",
+        ),
+        ("nan_passes", STRONG, {"returns_nan": NAN}, "NaN passes sub, abs, gt, any by hand"),
+        (
+            "nan_passes",
+            STRONG,
+            {"returns_nan": hollow(none_beyond="test_a.py:3 asserts that no")},
+            "an output of NaN passes: test_a.py:3",
+        ),
+        ("any_for_all", STRONG, {"wrong_element": ANY}, "what is asked is sub, abs, lt, any"),
+        (
+            "any_for_all",
+            STRONG,
+            {
+                "wrong_element": changed(
+                    STRONG,
+                    compared=(
+                        Compared("torch.isclose", False, shapes=SHAPES),
+                        by_hand("isclose", "any", answer=True),
+                    ),
+                )
+            },
+            "what is asked is isclose, any",
+        ),
+        (
+            "any_for_all",
+            STRONG,
+            {"wrong_element": hollow(any_of="test_a.py:3 asserts that any")},
+            "one wrong element passes: test_a.py:3",
+        ),
+        ("partly_compared", STRONG, {"wrong_element": IN_PART}, "3 of 8 elements are compared"),
         ("stale_buffer", STRONG, {"returns_last_output": STRONG}, "each of 2 calls"),
         (
             "stale_buffer",
@@ -615,6 +666,29 @@ def test_a_library_that_draws_more_inputs_after_a_no_is_no_retry() -> None:
         ),
         # Buffers of one size, of which each launch fills another part.
         (changed(ONE_SHAPE, resized=(KERNEL,)), {}),
+        # An assertion that holds anyhow, in a test that wrong values do not get past.
+        (STRONG, {"wrong_shape": hollow(always_true="test_a.py:3 asserts a tuple")}),
+        # The original is mended as well, in as many elements (rows that are masked, say).
+        (changed(STRONG, compared=(close(), MENDED.compared[0])), {"returns_nan": MENDED}),
+        # NaN, by a gate that accepts zeros too, or warns of it; or another comparison passes it.
+        (STRONG, {"returns_nan": STRONG}),
+        (STRONG, {"returns_nan": changed(NAN, compared=(by_hand("sub", "abs", "max"),))}),
+        (
+            STRONG,
+            {"returns_nan": changed(hollow(none_beyond="test_a.py:3"), compared=(close(),))},
+        ),
+        # Whether anything is far off, or nothing is near; or another comparison beside it.
+        (STRONG, {"wrong_element": changed(STRONG, compared=(by_hand("sub", "gt", "any"),))}),
+        (
+            STRONG,
+            {"wrong_element": changed(ANY, compared=(by_hand("sub", "lt", "any", answer=False),))},
+        ),
+        (STRONG, {"wrong_element": changed(ANY, compared=(*ANY.compared, close()))}),
+        (STRONG, {"wrong_element": changed(hollow(any_of="test_a.py:3"), compared=(close(),))}),
+        # Pieces that may be all of it, or beside a comparison of the whole; or zeros pass as well.
+        (STRONG, {"wrong_element": changed(IN_PART, elements_compared=8)}),
+        (STRONG, {"wrong_element": changed(IN_PART, whole=1)}),
+        (STRONG, {"wrong_element": IN_PART, "returns_zeros": STRONG}),
         # One wrong element, within a tolerance for each.
         (STRONG, {"wrong_element": STRONG}),
         # A wide tolerance of which correct code needs half.
@@ -641,6 +715,18 @@ def test_less_than_the_evidence_names_nothing(
     original: Evidence, accepted: dict[str, Evidence]
 ) -> None:
     assert named(original, **accepted) == {}
+
+
+def test_what_explains_a_yes_already_is_named_alone() -> None:
+    hollow_tuple = changed(
+        REFUSED,
+        tests=(WatchedTest("test_a", True, calls=1, said_no=1, always_true="test_a.py:3"),),
+    )
+    assert set(named(returns_zeros=hollow_tuple)) == {Weakness.ALWAYS_TRUE}
+    mended = changed(NAN, compared=(*NAN.compared, *MENDED.compared))
+    assert set(named(returns_nan=mended)) == {Weakness.MENDED_OUTPUT}
+    warned = changed(NAN, warnings=("off by nan",))
+    assert set(named(returns_nan=warned)) == {Weakness.WARN_ONLY}
 
 
 def test_memory_and_stale_buffers_are_not_blamed_on_a_gate_that_accepts_zeros() -> None:

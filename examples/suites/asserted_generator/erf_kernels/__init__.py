@@ -1,0 +1,1 @@
+"""Functions of the error function in Triton."""

@@ -1,0 +1,1 @@
+"""Division of rows by their length, in Triton."""
