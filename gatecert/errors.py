@@ -17,7 +17,7 @@ from __future__ import annotations
 import difflib
 import enum
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
 
@@ -97,6 +97,19 @@ def described(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     where = f", in {frames[-1].name} at {_place(frames[-1])}" if frames else ""
     return f"{kind} without a message{where}"
+
+
+def links(error: BaseException) -> Iterator[BaseException]:
+    """The error and all that led to it: causes, and what was being handled when it was raised."""
+    seen: set[int] = set()
+    pending: list[BaseException | None] = [error]
+    while pending:
+        link = pending.pop()
+        if link is None or id(link) in seen:
+            continue
+        seen.add(id(link))
+        yield link
+        pending += [link.__cause__, link.__context__]
 
 
 def did_you_mean(

@@ -11,7 +11,7 @@ _STORE = "gatecert.sqlite"
 _MARKS = frozenset({_STORE, ".gatecert.lock"})
 _OWN = re.compile(
     r"gatecert\.sqlite(-wal|-shm|-journal)?|\.gatecert\.lock|\.gitignore|codes"
-    r"|(certificate|report|controls)(-r\d+)?\.(json|md)|\..+\.partial"
+    r"|(certificate|report|controls|hunts)(-r\d+)?\.(json|md)|\..+\.partial"
 )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from gatecert.oracle.schema import Operation
-from gatecert.oracle.strategies import FAR, FAR_SPAN, LONG_APART, SPREAD, Step, Strategy
+from gatecert.oracle.strategies import FAR, FAR_SPAN, LONG_APART, LONG_LAST, SPREAD, Step, Strategy
 
 _LONG = 1025
 """One more than the largest block that launchers of one block per row usually allow."""
@@ -17,6 +18,7 @@ _HALF_LONG = 129
 """A second dim beside one of 257: their product leaves 16 bits."""
 _TALL, _SHORT = 513, 65
 """As many columns as a tile has, and so many rows that these lie 2^15 places apart."""
+_PAST_16_BITS = 2**15
 _ENOUGH = 16
 """Size of a dim whose last index, spread, is past 2^15."""
 
@@ -34,9 +36,10 @@ def costly_shapes(
     for step in plan.costly if operation.recipes else ():
         if step.only_if_listed and step.recipe not in operation.recipes:
             continue
-        long = step.sizes == LONG_APART
+        long = step.sizes in (LONG_APART, LONG_LAST)
         # Two of a tiled dim show its stride; a short row of three has a tail.
-        small = {**dict.fromkeys(batch, 1), **dict.fromkeys(tiled, 2 if long else 3), **limited}
+        few = _WIDE if step.sizes == LONG_LAST else 2 if long else 3
+        small = {**dict.fromkeys(batch, 1), **dict.fromkeys(tiled, few), **limited}
         recipe = step.recipe if step.recipe in operation.recipes else operation.recipes[0]
         if step.sizes == FAR_SPAN:
             yield from _far_spans(operation, {**small, **dict.fromkeys(tiled, 3)}, recipe)
@@ -45,7 +48,8 @@ def costly_shapes(
         elif step.sizes == FAR:
             yield from _far(operation, small, _largest(operation, extra), step, recipe)
         else:
-            for dim in tiled if long else batch:
+            apart = tiled[-1:] if step.sizes == LONG_LAST else tiled
+            for dim in apart if long else batch:
                 yield {**small, dim: _long(operation, dim) if long else _WIDE}, recipe, ""
 
 
@@ -68,7 +72,11 @@ def _far(
         long_dim = tiled[0] if turned else tiled[-1]
         size = _LONG_SQUARED if len(tiled) > 1 else _long(operation, long_dim)
         sizes = {**dict.fromkeys(batch, 2), **dict.fromkeys(tiled, _HALF_LONG), long_dim: size}
-        yield {**small, **largest, **sizes}, recipe, step.layout
+        sizes = {**small, **largest, **sizes}
+        places = max(math.prod(spec.shape(sizes)) for spec in operation.tensors)
+        if batch:
+            sizes[batch[-1]] *= 1 + _PAST_16_BITS // (places + 1)
+        yield sizes, recipe, step.layout
         return
     wide, long_dim = (*batch, *tiled)[0], tiled[-1]
     if wide == long_dim or _long(operation, long_dim) != _LONG:

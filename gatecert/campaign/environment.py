@@ -10,8 +10,10 @@ from gatecert.campaign.records import Environment
 from gatecert.operators.registry import catalogue_version
 
 
-def describe_environment(labels_sha256: str, lane: str = "interpreter") -> Environment:
-    """Versions and platform; no host or user name."""
+def describe_environment(
+    labels_sha256: str, lane: str = "interpreter", gpu: str = ""
+) -> Environment:
+    """Versions and platform; no host or user name. `gpu` is the one that a gate uses."""
     version = importlib.metadata.version
     return Environment(
         gatecert=gatecert.__version__,
@@ -23,4 +25,5 @@ def describe_environment(labels_sha256: str, lane: str = "interpreter") -> Envir
         lane=lane,
         operators=catalogue_version(),
         labels_sha256=labels_sha256,
+        gpu=gpu,
     )

@@ -16,11 +16,12 @@ from gatecert.store.records import PlannedTask, Tasks
 
 
 def mark_of(plan: Plan, record: RunRecord) -> str:
-    """The fingerprint of gatecert and, if the gate is the user's, of the files that it may read."""
+    """The fingerprint of gatecert and, if the gate is the user's, of the files that it may read and
+    the GPU that it uses."""
     gate = plan.gates[0]
     tables = () if gate.config is None else (gate.config,)
     roots = gate_roots(plan.root, tables, plan.subjects) if tables else ()
-    return fingerprint(roots, but=record.folder)
+    return fingerprint(roots, but=record.folder) + plan.gpu
 
 
 def judge_requests(

@@ -19,6 +19,7 @@ from gatecert.gates.config import LIBRARIES, GateConfig, OracleConfig
 from gatecert.gates.reads import GateReads
 from gatecert.gates.records import Verdict
 from gatecert.gates.suite.records import PytestBaseline
+from gatecert.lanes.cuda.gpu import describe_gpu
 from gatecert.mutants.adversaries import adversary_candidates
 from gatecert.mutants.benign import benign_rewrites
 from gatecert.mutants.discover import find_kernels, link_callees
@@ -69,10 +70,20 @@ class Plan:
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Gates that were to stand beside and cannot judge, and why."""
 
+    def lane_of(self, ref: GateRef) -> str:
+        """Where the candidates of a gate run."""
+        return "cuda" if ref.runs_compiled else self.lane
+
+    @property
+    def gpu(self) -> str:
+        """The GPU that its gates use; "" where none needs one, or there is none."""
+        return describe_gpu() if any(ref.runs_compiled for ref in self.gates) else ""
+
     @property
     def libraries(self) -> tuple[str, ...]:
         """What servers should have in memory for these gates."""
-        kinds = [ref.config.kind for ref in self.gates if ref.config is not None]
+        tables = [ref.config for ref in self.gates if ref.config is not None]
+        kinds = [table.kind for table in tables if not table.runs_compiled]
         return tuple(dict.fromkeys(name for kind in kinds for name in LIBRARIES.get(kind, ())))
 
 

@@ -58,10 +58,13 @@ PROCESSES = "processes: "
 SHARDS = "shards: "
 """Begins the name of a time that is added up over shards."""
 
+USUAL_LANE = "interpreter"
+
 LANE_SHOWS: dict[str, frozenset[ObservableBy]] = {
-    "interpreter": frozenset(
+    USUAL_LANE: frozenset(
         {ObservableBy.VALUES, ObservableBy.BOUNDS, ObservableBy.REPEAT, ObservableBy.RACE}
     ),
+    "cuda": frozenset(ObservableBy),
 }
 """What each lane can show; a label disjoint from it is `not_observable` there."""
 
@@ -78,6 +81,8 @@ class Environment(msgspec.Struct, frozen=True):
     lane: str
     operators: str
     labels_sha256: str
+    gpu: str = ""
+    """Where a gate ran compiled kernels: the GPU and what its driver supports."""
 
 
 class SubjectRun(msgspec.Struct, frozen=True):
@@ -148,3 +153,9 @@ class Run(msgspec.Struct, frozen=True):
     """Hashes of all that it was of; None in a record of an earlier version."""
     left_out: dict[str, str] = {}
     """Gates that were to stand beside the chosen one and cannot judge, and why."""
+    lanes: dict[str, str] = {}
+    """By gate where its candidates ran, if that is not the run's own lane."""
+
+    def lane_of(self, gate: str) -> str:
+        """Where the candidates of a gate ran."""
+        return self.lanes.get(gate, self.lane)

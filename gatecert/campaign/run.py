@@ -37,7 +37,7 @@ from gatecert.campaign.shards import (
     timeouts_alone,
     within,
 )
-from gatecert.campaign.spending import comparing_line
+from gatecert.campaign.spending import comparing_line, waiting_line
 from gatecert.campaign.supervise import (
     ServerPool,
     ask_probe,
@@ -47,7 +47,7 @@ from gatecert.campaign.supervise import (
 )
 from gatecert.errors import EnvironmentFailure, ExitCode, GatecertError
 from gatecert.gates.records import Verdict
-from gatecert.mutants.records import Candidate, CandidateKind, Skip
+from gatecert.mutants.records import Candidate, CandidateKind, Skip, original
 from gatecert.provenance import Provenance
 from gatecert.sandbox.protocol import GateRef, Prepared, ProbeRequest, ShardRequest, Task
 from gatecert.store import RunRecord
@@ -197,7 +197,7 @@ def _before_verdicts(
         seed=plan.seed,
         quick=plan.quick,
         lane=plan.lane,
-        environment=describe_environment(labels_sha256(mutants)),
+        environment=describe_environment(labels_sha256(mutants), plan.lane, plan.gpu),
         subjects=tuple(
             msgspec.structs.replace(
                 subject.run,
@@ -211,6 +211,7 @@ def _before_verdicts(
         selection=selection,
         provenance=provenance,
         left_out=dict(plan.left_out),
+        lanes={ref.name: plan.lane_of(ref) for ref in plan.gates if ref.runs_compiled},
     )
 
 
@@ -245,6 +246,8 @@ def _judge(
     record.expect(tasks)
     keys = {task.place: task.key for task in tasks.mine}
     progress.stage("judge", len(tasks.mine))
+    for line in _waiting_lines(plan, tasks, record):
+        progress.say(line)
     verdicts: dict[str, dict[tuple[str, str], Verdict]] = {
         subject.run.subject.name: {} for subject in planned
     }
@@ -297,6 +300,18 @@ def _judge(
     return said, missed if plan.time_budget_s else (), interrupted
 
 
+def _waiting_lines(plan: Plan, tasks: Tasks, record: RunRecord) -> Iterator[str]:
+    """How long gates that start a process for each candidate will take."""
+    tables = ((ref.name, ref.config) for ref in plan.gates if ref.config is not None)
+    for gate in (name for name, table in tables if table.starts_processes):
+        mine = [task for task in tasks.mine if task.gate == gate]
+        first = {t.key: t.subject for t in mine if t.candidate == original(t.subject).id}
+        known = {first[key]: verdict for key, verdict in record.known(first).items()}
+        subjects = [task.subject for task in mine if task.key not in first]
+        if line := waiting_line(gate, known, subjects, plan.jobs):
+            yield line
+
+
 def _noted(clock: Clock, progress: Progress) -> Callable[[Prepared], None]:
     """What to do when a gate is prepared: add up its time, and say once what it has to say."""
     told: set[str] = set()
@@ -328,9 +343,14 @@ def _read_by(subject: PlannedSubject, task: Task) -> str:
 
 
 def _gate_marks(plan: Plan, mark: str, out: Path) -> dict[str, str]:
-    """A fingerprint by gate: an external one may read any file of the project."""
+    """A fingerprint by gate: an external one may read any file of the project, and a compiled one
+    depends on the GPU."""
     tables = [ref.config for ref in plan.gates if ref.config is not None]
     with_files = mark
     if tables:
         with_files = fingerprint(gate_roots(plan.root, tables, plan.subjects), but=out)
-    return {ref.name: mark if ref.config is None else with_files for ref in plan.gates}
+    return {
+        ref.name: (mark if ref.config is None else with_files)
+        + (plan.gpu if ref.runs_compiled else "")
+        for ref in plan.gates
+    }

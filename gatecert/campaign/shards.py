@@ -50,12 +50,13 @@ def plan_tasks(plan: Plan, planned: Iterable[PlannedSubject], comparisons: Compa
 
 def settled(plan: Plan, planned: Iterable[PlannedSubject], comparisons: Comparisons) -> set[str]:
     """Ids of the mutants whose status no verdict decides: proven equivalents, which are run to
-    check our proof alone, and what the lane cannot show. No sample is drawn from them, and none
+    check our proof alone, and what no gate's lane can show. No sample is drawn from them, and none
     is a loss where the time was too short for it."""
     found: set[str] = set()
     for subject in planned:
         found |= _equivalent(comparisons.get(subject.run.subject.name, {}))
-        found |= _unseen(plan, subject)
+        unseen = [_unseen(plan.lane_of(ref), subject) for ref in plan.gates]
+        found |= set.intersection(*unseen) if unseen else set()
     return found
 
 
@@ -162,9 +163,6 @@ def _tasks(
     not_run |= {one.mutant for one in run.ignored}
     # All they give must be the original's, bit for bit, or our proof is wrong.
     equivalent = _equivalent(comparisons)
-    if not plan.matrix:
-        # Whatever a gate said of them, this lane cannot show them: running them proves nothing.
-        not_run |= _unseen(plan, subject) - equivalent
     mutants = [
         msgspec.structs.replace(candidate_of(m, subject.texts), kernels=_shown_by(m, subject))
         for m in run.mutants
@@ -177,7 +175,10 @@ def _tasks(
         controls = () if plan.only else _controls(subject)
         for control in (original(run.subject.name), *controls):
             tasks.append(Task(control, ref.name, stop_at_first=False, observe=plan.matrix))
-        for candidate in (*(() if plan.only else run.adversaries), *mutants):
+        # Whatever a gate said of them, its lane cannot show them: running them proves nothing.
+        unseen = set() if plan.matrix else _unseen(plan.lane_of(ref), subject) - equivalent
+        shown = (mutant for mutant in mutants if mutant.id not in unseen)
+        for candidate in (*(() if plan.only else run.adversaries), *shown):
             whole = plan.matrix or candidate.id in equivalent
             tasks.append(Task(candidate, ref.name, not whole, observe=plan.matrix))
     return tasks
@@ -187,8 +188,8 @@ def _equivalent(comparisons: Mapping[str, CodeComparison]) -> set[str]:
     return {c.mutant for c in comparisons.values() if c.verdict is CodeVerdict.EQUIVALENT}
 
 
-def _unseen(plan: Plan, subject: PlannedSubject) -> set[str]:
-    shown = LANE_SHOWS[plan.lane]
+def _unseen(lane: str, subject: PlannedSubject) -> set[str]:
+    shown = LANE_SHOWS[lane]
     return {m.id for m in subject.run.mutants if shown.isdisjoint(m.observable_by)}
 
 

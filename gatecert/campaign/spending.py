@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
 from gatecert.campaign.records import PROCESSES
 from gatecert.gates.records import Verdict
 from gatecert.mutants.records import CodeComparison
+from gatecert.wording import count
 
 
 class Spending:
@@ -57,6 +59,21 @@ class Spending:
             PROCESSES + "starting": round(self._starting_s, 3),
             PROCESSES + "the rest": round(self._rest_s, 3),
         }
+
+
+def waiting_line(
+    gate: str, originals: Mapping[str, Verdict], tasks: Collection[str], jobs: int
+) -> str:
+    """`gate 'gpu': 61 candidates in fresh processes, 4 minutes at most with 2 jobs`, by what its
+    `originals` took; `tasks` has the subject of each candidate. "" where that is not known."""
+    took_s = sum(originals[subject].duration_s for subject in tasks if subject in originals)
+    if not took_s:
+        return ""
+    minutes = count(math.ceil(took_s / jobs / 60.0), "minute")
+    return (
+        f"gate {gate!r}: {count(len(tasks), 'candidate')} in fresh processes, {minutes} at most "
+        f"with {count(jobs, 'job')}"
+    )
 
 
 def comparing_line(comparisons: Iterable[CodeComparison]) -> str:

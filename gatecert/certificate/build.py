@@ -61,13 +61,13 @@ class Scored:
 
 def certify(run: Run) -> Certificate:
     """The certificate of a run; nothing is run, read or written."""
-    shows = LANE_SHOWS[run.lane]
-    by_gate = {gate: tuple(_scored(run, gate, shows)) for gate in run.gates}
+    lane = run.lane_of(run.gate)
+    by_gate = {gate: tuple(_scored(run, gate)) for gate in run.gates}
     chosen = by_gate[run.gate]
     score = _gate_score(run, run.gate, chosen)
     certificate = Certificate(
         gate=run.gate,
-        lane=run.lane,
+        lane=lane,
         seed=run.seed,
         quick=run.quick,
         interrupted=run.interrupted,
@@ -84,7 +84,7 @@ def certify(run: Run) -> Certificate:
         by_operator=score.by_operator,
         by_subject=score.by_subject,
         ladder=score.ladder,
-        observable=_observable(chosen, shows),
+        observable=_observable(chosen, LANE_SHOWS[lane]),
         survivors=score.survivors,
         weaknesses=score.weaknesses,
         not_observable=tuple(_unseen(s) for s in chosen if _counts_as(s, Status.NOT_OBSERVABLE)),
@@ -106,7 +106,8 @@ def certify(run: Run) -> Certificate:
     return sealed(certificate)
 
 
-def _scored(run: Run, gate: str, shows: Set[ObservableBy]) -> Iterator[Scored]:
+def _scored(run: Run, gate: str) -> Iterator[Scored]:
+    shows = LANE_SHOWS[run.lane_of(gate)]
     not_sampled = frozenset(run.selection.not_sampled)
     not_reached = frozenset(run.selection.not_reached)
     for part in run.subjects:
@@ -182,6 +183,7 @@ def _gate_score(run: Run, gate: str, scored: Iterable[Scored]) -> GateScore:
         ),
         survivors=tuple(_survivor(one, run) for one in counted if one.status is Status.SURVIVED),
         weaknesses=named,
+        lane=run.lane_of(gate),
     )
 
 

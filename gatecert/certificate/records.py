@@ -161,6 +161,8 @@ class GateScore(msgspec.Struct, frozen=True):
     survivors: tuple[Survivor, ...]
     weaknesses: tuple[NamedWeakness, ...] = ()
     """What the gate cannot see, by the evidence of what it did."""
+    lane: str = "interpreter"
+    """Where its candidates ran: what a mutant can show depends on it."""
 
 
 class Unseen(msgspec.Struct, frozen=True):

@@ -217,6 +217,9 @@ def _of_environment(
         before, after = getattr(then, name), getattr(now, name)
         if before != after:
             yield Change(ChangeKind.ENVIRONMENT, name, before, after)
+    # Where there is none, nobody can say that it would be another.
+    if then.gpu and now.gpu and then.gpu != now.gpu:
+        yield Change(ChangeKind.ENVIRONMENT, "gpu", then.gpu, now.gpu)
     for name, before in libraries.items():
         said = name in then.__struct_fields__
         if not said and found.get(name, "") != before:

@@ -37,6 +37,7 @@ def command(path: Path, config_path: Path | None, as_json: bool) -> int:
     from gatecert.cli.setup import say
     from gatecert.config import load_config
     from gatecert.errors import ExitCode, UsageError
+    from gatecert.lanes.cuda.gpu import describe_gpu
 
     certificate, file, sha256 = read_certificate(path)
     then = certificate.provenance
@@ -45,7 +46,9 @@ def command(path: Path, config_path: Path | None, as_json: bool) -> int:
     config_file = config_path or find_recorded(then, file)
     say(f"configuration: {config_file}")
     now = look_again(then, load_config(config_file))
-    environment = describe_environment(certificate.labels_sha256, certificate.lane)
+    recorded = certificate.environment
+    gpu = describe_gpu() if recorded.gpu else ""
+    environment = describe_environment(certificate.labels_sha256, recorded.lane, gpu)
     found = changes(certificate, now, environment, sha256)
     if as_json:
         document = {

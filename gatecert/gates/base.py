@@ -7,12 +7,15 @@ candidate's overlay has been installed. Preparing may be dear; judging must not 
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from gatecert.gates.records import Verdict
 from gatecert.gates.suite.records import PytestBaseline
 from gatecert.mutants.records import Candidate
 from gatecert.subjects import Subject
+
+if TYPE_CHECKING:
+    from gatecert.oracle.case import Case
 
 
 class PreparedGate(Protocol):
@@ -61,4 +64,13 @@ class Gate(Protocol):
 
     def prepare(self, subject: Subject, *, seed: int, quick: bool) -> PreparedGate:
         """Build inputs and references; runs in the warm server."""
+        ...
+
+
+@runtime_checkable
+class CaseGate(Protocol):
+    """A gate whose inputs are cases, known before any of them is made."""
+
+    def cases(self, subject: Subject, *, seed: int, quick: bool) -> tuple[Case, ...]:
+        """The cases that it tries."""
         ...

@@ -7,11 +7,15 @@ prepares them. What they import (torch, for the most part) is imported there.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from gatecert.gates.base import Gate, PreparedGate
+from gatecert.gates.base import CaseGate, Gate, PreparedGate
 from gatecert.gates.presets.file import read_presets
 from gatecert.gates.records import ORACLE
 from gatecert.subjects import Subject
+
+if TYPE_CHECKING:
+    from gatecert.oracle.case import Case
 
 METAMORPHIC = "metamorphic"
 
@@ -45,6 +49,11 @@ class BuiltInGate:
     def prepare(self, subject: Subject, *, seed: int, quick: bool) -> PreparedGate:
         """As the gate itself."""
         return self._load().prepare(subject, seed=seed, quick=quick)
+
+    def cases(self, subject: Subject, *, seed: int, quick: bool) -> tuple[Case, ...]:
+        """As the gate itself; none where its inputs are no cases."""
+        gate = self._load()
+        return gate.cases(subject, seed=seed, quick=quick) if isinstance(gate, CaseGate) else ()
 
     @property
     def _is_oracle(self) -> bool:

@@ -10,10 +10,10 @@ TOOLS = ("memcheck", "racecheck", "initcheck")
 """Tools of Compute Sanitizer that say no of their own."""
 _MOST_RUNS = 20
 _KEYS = {
-    "pytest": ("args", "rootdir", "baseline_runs", "exclude"),
+    "pytest": ("args", "rootdir", "lane", "baseline_runs", "exclude"),
     "callable": ("callable", "rootdir", "baseline_runs", "exclude"),
     "command": (
-        *("command", "rootdir", "verdict", "accept", "reject", "timeout_s"),
+        *("command", "rootdir", "lane", "verdict", "accept", "reject", "timeout_s"),
         *("baseline_runs", "exclude"),
     ),
     "sanitizer": ("around", "tools", "timeout_s"),
@@ -42,6 +42,9 @@ class GateConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Of pytest: its arguments."""
     rootdir: str = "."
     """The folder that the gate runs in, relative to this file; a callable is imported from it."""
+    lane: Literal["interpreter", "cuda"] = "interpreter"
+    """Of a pytest or command: where kernels run, in Triton's interpreter on the CPU or compiled on
+    a GPU, where each candidate costs a fresh process."""
     callable: str = ""
     """Of a callable: the function, as `package.module:function`."""
     command: tuple[str, ...] = ()
@@ -83,6 +86,16 @@ class GateConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         }.get(self.kind)
         if check is not None:
             check()
+
+    @property
+    def runs_compiled(self) -> bool:
+        """Do its kernels run on a GPU?"""
+        return self.lane == "cuda" or self.kind == "sanitizer"
+
+    @property
+    def starts_processes(self) -> bool:
+        """Does each candidate cost a fresh process?"""
+        return self.runs_compiled or self.kind == "command"
 
     @property
     def runs_on_original(self) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from gatecert.lanes.cuda.failures import is_failure_to_run
+
 _OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "cannot allocate memory")
 
 
@@ -11,9 +13,7 @@ def is_no_verdict(error: BaseException | None) -> bool:
     """Is it a failure to run the code at all: import, compilation, memory or the lane?"""
     if error is None:
         return False
-    compiler = sys.modules.get("triton.compiler.errors")
-    compilation = getattr(compiler, "CompilationError", MemoryError)
-    if isinstance(error, (ImportError, SyntaxError, MemoryError, compilation)):
+    if isinstance(error, (ImportError, SyntaxError, MemoryError)) or is_failure_to_run(error):
         return True
     return _is_out_of_memory(error) or _is_of_the_lane(error)
 

@@ -137,7 +137,10 @@ def _named_oracle(name: str, settings: OracleSettings) -> Gate:
 def _configured(name: str, config: GateConfig, root: Path, around: GateConfig | None) -> Gate:
     folder = (root / config.rootdir).resolve()
     if config.kind == "pytest":
-        return PytestGate(name, config.args, folder, config.baseline_runs)
+        cuda = config.runs_compiled
+        return PytestGate(
+            name, config.args, folder, config.baseline_runs, fresh=cuda, interpret=not cuda
+        )
     if config.kind == "callable":
         return CallableGate(name, config.callable, folder)
     if config.kind == "command":

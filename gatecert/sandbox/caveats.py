@@ -12,8 +12,9 @@ from gatecert.gates.records import GateOutcome, Verdict
 
 
 def without_proof(verdict: Verdict, missed: Sequence[str], blind: str = "") -> Verdict:
-    """The candidate's text is not what the process ran; `blind` says why, if that is known."""
-    if verdict.outcome is GateOutcome.ERROR:
+    """The candidate's text is not what the process ran; `blind` says why, if that is known. One
+    that a signal ended could not give proof any more."""
+    if verdict.outcome is GateOutcome.ERROR or verdict.signal:
         return verdict
     said = f"the gate never imported the mutated text of {', '.join(missed)}"
     said += f" ({blind})" if blind else ""

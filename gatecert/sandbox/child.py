@@ -48,6 +48,16 @@ class ChildResult:
     raised: bool
     seconds: float
 
+    @property
+    def last_words(self) -> str:
+        """Why it gave no answer: its time limit, its signal or the last line that it printed."""
+        if self.end is ChildEnd.TIMEOUT:
+            return f"no answer within {self.seconds:.0f} s"
+        if self.signal:
+            return f"died of signal {self.signal}"
+        lines = self.log.strip().splitlines()
+        return lines[-1] if lines else "ended without an answer"
+
 
 def run_in_child(
     work: Callable[[], bytes], *, timeout_s: float, memory_bytes: int = 0

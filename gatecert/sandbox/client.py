@@ -13,6 +13,7 @@ from types import TracebackType
 
 from gatecert.encoding import encode
 from gatecert.errors import EnvironmentFailure
+from gatecert.lanes.cuda.gpu import without_gpus
 from gatecert.sandbox.protocol import Event, Failed, Finished, Request, decode_event
 
 _SINGLE_THREADED = {
@@ -39,7 +40,7 @@ class Server:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            env={**os.environ, **_SINGLE_THREADED},
+            env={**without_gpus(os.environ), **_SINGLE_THREADED},
             start_new_session=True,
         )
 

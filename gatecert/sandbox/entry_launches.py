@@ -6,9 +6,9 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import torch
@@ -21,32 +21,31 @@ from gatecert.mutants.entry_calls import entry_observed
 _AUTOGRAD = BackwardCFunction.apply.__code__.co_filename
 _MOST_NODES = 10_000
 
+Origin: TypeAlias = tuple[str, tuple[str, int]]
+"""What a launch is of: its kernel, and the launcher that made it."""
 
-class EntryLaunches(list[Launch]):
-    """A list of launches that knows which of them are the entry's, as an observer of its calls.
+
+class EntryCalls:
+    """Knows, as an observer of the entry's calls, whether what happens now is the entry's doing.
 
     Calls of all threads count together: an entry may launch from threads of its own.
     """
 
     def __init__(self) -> None:
-        super().__init__()
-        self._kernels: set[str] = set()
-        self._places: set[tuple[str, int]] = set()
+        self.count = 0
+        self._under_way = 0
         self._functions: set[type] = set()
-        self._calls = self._under_way = 0
         self._lock = threading.Lock()
 
-    def append(self, launch: Launch) -> None:
-        """A launch: called where it is made."""
-        super().append(launch)
-        if self._under_way or self._is_in_backward():
-            self._kernels.add(launch.kernel)
-            self._places.add(launch.launcher)
+    @property
+    def under_way(self) -> bool:
+        """Is it called, or in a backward pass through what it returned?"""
+        return bool(self._under_way) or self._is_in_backward()
 
     def entering(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """A call of the entry begins."""
         with self._lock:
-            self._calls += 1
+            self.count += 1
             self._under_way += 1
 
     def left(self, result: Any, error: BaseException | None) -> None:
@@ -56,30 +55,51 @@ class EntryLaunches(list[Launch]):
         with contextlib.suppress(Exception):
             self._functions.update(_functions_behind(result))
 
-    def of_entry(self) -> list[Launch]:
-        """Every launch of a kernel that the entry launches; where it was never called, all.
-
-        A compiled form counts whoever asks for it, but only the entry's own launchers are named.
-        """
-        if not self._calls:
-            return list(self)
-        return [
-            launch
-            if launch.launcher in self._places
-            else msgspec.structs.replace(launch, launcher=("", 0))
-            for launch in self
-            if launch.kernel in self._kernels
-        ]
-
     def _is_in_backward(self) -> bool:
         return bool(self._functions) and any(type(node) in self._functions for node in _nodes())
+
+
+class EntryLaunches(list[Launch]):
+    """A list of launches that knows which of them are made in the entry's `calls`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = EntryCalls()
+        self._made: set[Origin] = set()
+
+    def append(self, launch: Launch) -> None:
+        """A launch: called where it is made."""
+        super().append(launch)
+        if self.calls.under_way:
+            self._made.add((launch.kernel, launch.launcher))
+
+    def of_entry(self) -> list[Launch]:
+        """As `of_entry`."""
+        return of_entry(self, self._made, self.calls.count)
+
+
+def of_entry(launches: Iterable[Launch], made: Collection[Origin], calls: int) -> list[Launch]:
+    """Every launch of a kernel that the entry launches, which `made` those; where it was never
+    called, all.
+
+    A compiled form counts whoever asks for it, but only the entry's own launchers are named.
+    """
+    if not calls:
+        return list(launches)
+    kernels = {kernel for kernel, _ in made}
+    places = {launcher for _, launcher in made}
+    return [
+        launch if launch.launcher in places else msgspec.structs.replace(launch, launcher=("", 0))
+        for launch in launches
+        if launch.kernel in kernels
+    ]
 
 
 @contextlib.contextmanager
 def launches_of_entry() -> Iterator[EntryLaunches]:
     """Record all launches inside, and which of them are the entry's."""
     launches = EntryLaunches()
-    with interpreter.recording(launches), entry_observed(launches, all_threads=True):
+    with interpreter.recording(launches), entry_observed(launches.calls, all_threads=True):
         yield launches
 
 

@@ -86,6 +86,8 @@ class PrivateTree:
 
 
 _IN_FORCE: ContextVar[PrivateTree | None] = ContextVar("private_tree", default=None)
+_PLACING: ContextVar[Placing | None] = ContextVar("placing", default=None)
+"""That of the tree in force; also in a process that only works in one."""
 
 
 @contextlib.contextmanager
@@ -101,11 +103,12 @@ def private_tree(roots: Iterable[str], exclude: Iterable[str] = ()) -> Iterator[
         in_place = {os.path.realpath(path) for path in exclude}
         copied = [root for root in outermost(roots) if root not in in_place]
         tree = PrivateTree(folder, copied, in_place)
-        token = _IN_FORCE.set(tree)
+        token, placed = _IN_FORCE.set(tree), _PLACING.set(tree.placing)
         try:
             yield tree
         finally:
             _IN_FORCE.reset(token)
+            _PLACING.reset(placed)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -130,16 +133,21 @@ def tree_notes() -> tuple[str, ...]:
     return () if tree is None else tree.notes()
 
 
+def adopt_placing(placing: Placing) -> None:
+    """This process works in the tree of another one, which alone puts it right: from now on paths
+    can be told as the user knows them."""
+    _PLACING.set(placing)
+
+
 def placing_in_force() -> Placing | None:
     """Where the copies lie, if there is a tree in force."""
-    tree = _IN_FORCE.get()
-    return None if tree is None else tree.placing
+    return _PLACING.get()
 
 
 def users_path(path: str) -> str:
     """A path as the user knows it."""
-    tree = _IN_FORCE.get()
-    return path if tree is None else tree.placing.unplace(path)
+    placing = _PLACING.get()
+    return path if placing is None else placing.unplace(path)
 
 
 def is_lasting(path: str) -> bool:

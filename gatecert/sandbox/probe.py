@@ -32,7 +32,7 @@ from gatecert.oracle.inputs import make_inputs
 from gatecert.oracle.operations import Operation, resolve_operation
 from gatecert.profiles import DimsRule, dims_around
 from gatecert.sandbox.caveats import check_baseline
-from gatecert.sandbox.entry_launches import launches_of_entry
+from gatecert.sandbox.entry_launches import launches_of_entry, of_entry
 from gatecert.sandbox.imports import is_users
 from gatecert.sandbox.private_tree import is_lasting, users_path
 from gatecert.sandbox.protocol import Failed, Probed, ProbeRequest
@@ -49,13 +49,14 @@ def probe(request: ProbeRequest) -> Probed | Failed:
     blocks: dict[str, tuple[int, ...]] = dict(subject.blocks)
     dims: dict[str, tuple[int, ...]] = dict(subject.dims)
     tuning = Tuning()
+    elsewhere: dict[str, str] = {}
     notes: tuple[str, ...] = ()
     before = set(sys.modules)
     reads = watch_reads(is_users)
     try:
         entry = load_entry(subject)
         if subject.operation is None:
-            launches = list(_launches_of_gate(request))
+            launches, elsewhere = _launches_of_gate(request)
         else:
             operation = resolve_operation(subject.operation)
             launches = list(_launches_on_domain(subject, entry, operation, request.seed))
@@ -73,7 +74,7 @@ def probe(request: ProbeRequest) -> Probed | Failed:
         for x in launches
     }
     home, home_path = find_home(subject.entry, entry)
-    modules = _modules_with_kernels()
+    modules = {**elsewhere, **_modules_with_kernels()}
     sources = _hash_sources(modules, reads, subject.import_paths)
     return Probed(
         launches=tuple(distinct.values()),
@@ -209,18 +210,20 @@ def _takes(entry: Callable[..., Any], args: tuple[Any, ...]) -> bool:
     return True
 
 
-def _launches_of_gate(request: ProbeRequest) -> Iterable[Launch]:
-    """What the gate launches by the entry; all that it launches, where it never calls it."""
+def _launches_of_gate(request: ProbeRequest) -> tuple[list[Launch], dict[str, str]]:
+    """What the gate launches by the entry; all that it launches, where it never calls it. With the
+    files of modules with kernels that only processes of its own have imported."""
     ref, candidate = request.gate, original(request.subject.name)
     gate = make_gate(ref.name, ref.config, ref.root, ref.around, ref.oracle)
     prepared = gate.prepare(request.subject, seed=request.seed, quick=True)
     if isinstance(prepared, GateElsewhere):
         verdict, seen = prepared.run_elsewhere(candidate, {}, stop_at_first=False)
         check_baseline(ref.name, [verdict], must_accept=True)
-        return seen.launches
+        modules = {name: path for name, path in seen.modules.items() if is_lasting(path)}
+        return of_entry(seen.launches, seen.by_entry, seen.entry_calls), modules
     with launches_of_entry() as launches:
         prepared.judge(candidate, stop_at_first=False)
-    return launches.of_entry()
+    return launches.of_entry(), {}
 
 
 def _modules_with_kernels() -> dict[str, str]:

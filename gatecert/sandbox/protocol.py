@@ -10,7 +10,9 @@ from gatecert.gates.records import Verdict
 from gatecert.gates.suite.records import PytestBaseline
 from gatecert.lanes.records import Launch
 from gatecert.mutants.records import Candidate
+from gatecert.operators.records import ObservableBy
 from gatecert.subjects import Subject
+from gatecert.witness.records import Hunt, HuntBudget
 
 
 class GateRef(msgspec.Struct, frozen=True):
@@ -22,6 +24,11 @@ class GateRef(msgspec.Struct, frozen=True):
     config: GateConfig | None = None
     around: GateConfig | None = None
     oracle: OracleSettings | None = None
+
+    @property
+    def runs_compiled(self) -> bool:
+        """Do its candidates run on a GPU?"""
+        return self.config is not None and self.config.runs_compiled
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -80,6 +87,23 @@ class ShardRequest(msgspec.Struct, frozen=True, tag="shard"):
     kernels: tuple[str, ...] = ()
 
 
+class HuntRequest(msgspec.Struct, frozen=True, tag="hunt"):
+    """Look outside the cases of a gate for one on which a mutant and its original differ.
+
+    `observable_by` says whether one run of a case can show the mutant; `preload` is as in a shard.
+    """
+
+    subject: Subject
+    gate: GateRef
+    candidate: Candidate
+    observable_by: tuple[ObservableBy, ...] = ()
+    budget: HuntBudget = HuntBudget()
+    preload: tuple[str, ...] = ()
+    seed: int = 0
+    quick: bool = False
+    limits: Limits = Limits()
+
+
 class Probed(msgspec.Struct, frozen=True, tag="probed"):
     """What a probe saw.
 
@@ -113,6 +137,12 @@ class Judged(msgspec.Struct, frozen=True, tag="judged"):
     observed: bytes = b""
 
 
+class Hunted(msgspec.Struct, frozen=True, tag="hunted"):
+    """What a hunt found."""
+
+    hunt: Hunt
+
+
 class Prepared(msgspec.Struct, frozen=True, tag="prepared"):
     """A gate is ready; `seconds` went into its inputs and references. `notes` are for the user:
     what a candidate costs where that is much, and what the gate does to its files."""
@@ -135,8 +165,8 @@ class Finished(msgspec.Struct, frozen=True, tag="finished"):
     seconds: float
 
 
-Request = ProbeRequest | ShardRequest
-Event = Probed | Judged | Prepared | Failed | Finished
+Request = ProbeRequest | ShardRequest | HuntRequest
+Event = Probed | Judged | Hunted | Prepared | Failed | Finished
 
 
 def decode_request(text: bytes) -> Request:

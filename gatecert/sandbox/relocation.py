@@ -18,7 +18,6 @@ from gatecert.sandbox.private_tree import PrivateTree, private_tree
 from gatecert.sandbox.protocol import (
     Event,
     GateRef,
-    ProbeRequest,
     Request,
     ShardRequest,
     decode_event,
@@ -81,7 +80,7 @@ def _request_at(request: Request, placing: Placing) -> Request:
     subject = replace(
         request.subject, import_paths=tuple(placing.place(path) or path for path in paths)
     )
-    if isinstance(request, ProbeRequest):
+    if not isinstance(request, ShardRequest):
         return replace(request, subject=subject, gate=_ref_at(request.gate, placing))
     gates = tuple(_ref_at(ref, placing) for ref in request.gates)
     tasks = tuple(

@@ -42,6 +42,8 @@ from gatecert.sandbox.probe import probe
 from gatecert.sandbox.protocol import (
     Event,
     Failed,
+    Hunted,
+    HuntRequest,
     Judged,
     Prepared,
     ProbeRequest,
@@ -54,6 +56,7 @@ from gatecert.sandbox.reads import watch_reads
 from gatecert.sandbox.relocation import as_users, moved
 from gatecert.sandbox.signatures import signature_of
 from gatecert.subjects import Subject
+from gatecert.witness.serve import hunt
 
 Say = Callable[[Event], None]
 
@@ -67,6 +70,9 @@ def serve(request: Request, say: Say) -> None:
         _extend_path(here.subject)
         if isinstance(here, ProbeRequest):
             _serve_probe(here, lambda event: say(as_users(event, tree)))
+        elif isinstance(here, HuntRequest):
+            _preload(here.preload)
+            say(Hunted(hunt(here)))
         else:
             _serve_shard(here, lambda event: say(as_users(event, tree)))
 
@@ -74,15 +80,13 @@ def serve(request: Request, say: Say) -> None:
 def _serve_probe(request: ProbeRequest, say: Say) -> None:
     result = run_in_child(lambda: encode(probe(request)), timeout_s=600.0, memory_bytes=8 << 30)
     if result.end is not ChildEnd.ANSWERED:
-        say(Failed(f"probing {request.subject.entry}: {_last_words(result)}", 4))
+        say(Failed(f"probing {request.subject.entry}: {result.last_words}", 4))
         return
     say(decode_event(result.answer))
 
 
 def _serve_shard(request: ShardRequest, say: Say) -> None:
-    for name in request.preload:
-        with contextlib.suppress(Exception):
-            importlib.import_module(name)
+    _preload(request.preload)
     before = set(sys.modules)
     began = time.monotonic()
     prepared: dict[str, PreparedGate] = {}
@@ -153,12 +157,13 @@ def _baseline_of(request: ShardRequest, prepared: PreparedGate, task: Task) -> J
 
 def _notes(prepared: PreparedGate, baseline: Verdict) -> tuple[str, ...]:
     """What a user should know before waiting for many verdicts."""
+    notes: tuple[str, ...] = ()
+    if isinstance(prepared, GateElsewhere):
+        each_s = baseline.duration_s
+        notes = (f"a fresh process for each candidate: {each_s:.1f} s on the original",)
     if isinstance(prepared, SelectingGate):
-        return (*prepared.baseline.notes(), *tree_notes())
-    if not isinstance(prepared, GateElsewhere):
-        return tree_notes()
-    cost = f"a fresh process for each candidate: {baseline.duration_s:.1f} s on the original"
-    return (cost, *tree_notes())
+        notes += prepared.baseline.notes()
+    return (*notes, *tree_notes())
 
 
 def _judge(request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s: float) -> Judged:
@@ -212,7 +217,7 @@ def _judge(request: ShardRequest, prepared: PreparedGate, task: Task, timeout_s:
         gate=task.gate,
         outcome=_outcome_without_answer(result),
         reason=Reason.NONE,
-        detail=_last_words(result),
+        detail=result.last_words,
         duration_s=result.seconds,
         signal=result.signal,
     )
@@ -296,13 +301,10 @@ def _outcome_without_answer(result: ChildResult) -> GateOutcome:
     return GateOutcome.ERROR if result.raised else GateOutcome.CRASHED
 
 
-def _last_words(result: ChildResult) -> str:
-    if result.end is ChildEnd.TIMEOUT:
-        return f"no answer within {result.seconds:.0f} s"
-    if result.signal:
-        return f"died of signal {result.signal}"
-    lines = result.log.strip().splitlines()
-    return lines[-1] if lines else "ended without an answer"
+def _preload(libraries: Iterable[str]) -> None:
+    for name in libraries:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
 
 
 def _extend_path(subject: Subject) -> None:

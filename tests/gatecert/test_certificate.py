@@ -482,3 +482,20 @@ def test_a_fault_that_only_a_guard_saw_says_that_the_gate_passed() -> None:
         "touched memory out of bounds (load, 4 lanes on x_ptr), and the gate passed: a GPU may "
         "crash or not; see the sanitizer gate, docs/gates.md"
     )
+
+
+def test_each_gate_is_counted_by_what_its_own_lane_can_show() -> None:
+    far = mutant(ID, observable_by=(ObservableBy.FAR_SPAN,))
+    said = (
+        verdict("softmax/original", gate="gpu"),
+        verdict("softmax/original", gate="tests"),
+        verdict(far.id, "rejected", gate="gpu"),
+    )
+    part = subject_run(mutants=(far,), verdicts=said)
+    certificate = certify(run(part, gate="gpu", gates=("gpu", "tests"), lanes={"gpu": "cuda"}))
+    (beside,) = certificate.beside
+    assert (certificate.lane, beside.lane) == ("cuda", "interpreter")
+    assert (certificate.mutants.killed, certificate.mutants.not_observable) == (1, 0)
+    assert (beside.mutants.killed, beside.mutants.not_observable) == (0, 1)
+    assert certificate.observable.observable == 1
+    assert [row[0] for row in gate_table(certificate).rows] == ["gpu (cuda)", "tests"]

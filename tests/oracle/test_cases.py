@@ -111,9 +111,20 @@ def test_certify_has_one_long_case_per_tiled_dim_and_one_wide_case_per_batch_dim
 
 
 def test_costly_cases_take_turns_with_the_dtypes_and_the_smallest_head() -> None:
-    costly = cases_for(get_operation("attention"), dtypes=DTYPES)[-4:]
-    assert [case.dtype for case in costly] == [*DTYPES, DTYPES[0]]
-    assert {case.sizes["D"] for case in costly} == {16}
+    *_, first, second, third, fourth, far = cases_for(get_operation("attention"), dtypes=DTYPES)
+    costly = (first, second, third, fourth, far)
+    assert [case.dtype for case in costly] == [*DTYPES, *DTYPES[:2]]
+    assert {case.sizes["D"] for case in costly[:-1]} == {16}
+    assert far.sizes == {"B": 2, "H": 2, "S": 129, "D": 64, "T": 257}
+
+
+def test_what_is_tall_when_it_is_transposed_reaches_far_by_its_columns() -> None:
+    layouts = ("contiguous", "transposed")
+    *_, wide, tall = cases_for(get_operation("softmax"), dtypes=DTYPES, layouts=layouts)
+    assert (wide.sizes, tall.sizes) == ({"B": 33, "N": 1025}, {"B": 513, "N": 65})
+    assert tall.layout == "transposed"
+    (x,) = make_inputs(get_operation("softmax"), tall).args
+    assert 64 * x.stride(1) >= 2**15
 
 
 def test_an_operation_without_the_usual_recipes_has_its_costly_cases_with_its_own() -> None:
@@ -125,10 +136,10 @@ def test_an_operation_without_the_usual_recipes_has_its_costly_cases_with_its_ow
 
 
 def _has_far_case(operation: Operation) -> bool:
-    """Whether a case is wide and long: not where it would take thousands of programs."""
+    """Whether a case is wide and long: everywhere but where no tiled dim can be long."""
     last = cases_for(operation, dtypes=DTYPES)[-1].sizes
-    far = {33, 1025} <= set(last.values())
-    assert far or operation.contraction or len(operation.tensors[0].dims) > 2
+    far = any(size > 256 for size in last.values())
+    assert far or set(operation.tiled) <= set(operation.sizes)
     return far
 
 

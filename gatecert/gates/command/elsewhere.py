@@ -25,12 +25,12 @@ class ProcessReport(msgspec.Struct, frozen=True):
 
     `blind` says why the overlay is not in it. `proven` are the overlaid files that it imported
     with their new text, `stale` those that it imported otherwise. `launches` are distinct, with
-    how often each was made; where kernels are compiled only their names are known (`kernels`).
-    `modules` are the files of the modules of either. `files` were imported or opened and are no
-    library's; the user's code asked for `variables`, read the names in `folders`, and looked for
-    the paths `sought`.
+    how often each was made, and `modules` the files of their kernels' modules. The entry was
+    called `entry_calls` times, and launched kernels from launchers (`by_entry`). `files` were
+    imported or opened and are no library's; the user's code asked for `variables`, read the names
+    in `folders`, and looked for the paths `sought`.
     `uncaught` is the exception that ended it; `no_verdict` says that this is no opinion on the
-    candidate but a failure to run at all.
+    candidate but a failure to run at all, and `faulted` that it tells of a kernel's fault on a GPU.
     """
 
     pid: int
@@ -39,14 +39,16 @@ class ProcessReport(msgspec.Struct, frozen=True):
     proven: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
     launches: tuple[tuple[Launch, int], ...] = ()
-    kernels: dict[str, int] = {}
     modules: dict[str, str] = {}
+    entry_calls: int = 0
+    by_entry: tuple[tuple[str, tuple[str, int]], ...] = ()
     findings: tuple[Finding, ...] = ()
     failures: tuple[str, ...] = ()
     adversary_calls: int = 0
     kernels_s: float = 0.0
     uncaught: str = ""
     no_verdict: bool = False
+    faulted: bool = False
     evidence: Evidence | None = None
     files: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
@@ -67,16 +69,23 @@ class Elsewhere(msgspec.Struct, frozen=True):
 
     @property
     def launches(self) -> tuple[Launch, ...]:
-        """The distinct launches; of a compiled kernel nothing but its name is known."""
-        compiled = (Launch(name, (0, 0, 0), (), ()) for one in self.reports for name in one.kernels)
-        seen = (launch for one in self.reports for launch, _ in one.launches)
-        return tuple(dict.fromkeys((*seen, *compiled)))
+        """The distinct launches."""
+        return tuple(dict.fromkeys(launch for one in self.reports for launch, _ in one.launches))
+
+    @property
+    def entry_calls(self) -> int:
+        """How often the entry was called, as far as it was seen."""
+        return sum(one.entry_calls for one in self.reports)
+
+    @property
+    def by_entry(self) -> frozenset[tuple[str, tuple[str, int]]]:
+        """Kernels that the entry launched, each with the launcher that did."""
+        return frozenset(made for one in self.reports for made in one.by_entry)
 
     @property
     def launch_count(self) -> int:
         """How many launches there were, repeats included."""
-        interpreted = sum(times for one in self.reports for _, times in one.launches)
-        return interpreted + sum(sum(one.kernels.values()) for one in self.reports)
+        return sum(times for one in self.reports for _, times in one.launches)
 
     @property
     def findings(self) -> tuple[Finding, ...]:

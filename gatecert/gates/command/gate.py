@@ -21,6 +21,8 @@ from gatecert.gates.command.elsewhere import Elsewhere, GateElsewhere, ProcessRe
 from gatecert.gates.command.run import Command, Ran, python_of
 from gatecert.gates.config import GateConfig
 from gatecert.gates.records import GateOutcome, Reason, Verdict
+from gatecert.gates.suite.device import WITHOUT_GPU
+from gatecert.lanes.cuda.gpu import check_gpu, lift_memory_limit
 from gatecert.mutants.records import Candidate, CandidateKind
 from gatecert.sandbox.private_tree import placing_in_force, users_path
 from gatecert.subjects import Subject
@@ -57,7 +59,13 @@ class CommandGate:
         return None
 
     def prepare(self, subject: Subject, *, seed: int, quick: bool) -> PreparedCommand:
-        """Nothing can be kept warm: every candidate gets a process of its own."""
+        """Nothing can be kept warm: every candidate gets a process of its own.
+
+        Raises:
+            EnvironmentFailure: it needs a GPU, and there is none.
+        """
+        if self.config.runs_compiled:
+            check_gpu(self.name, WITHOUT_GPU)
         return PreparedCommand(self.name, self.config, self.rootdir, subject)
 
 
@@ -74,6 +82,8 @@ class PreparedCommand(GateElsewhere):
         self, candidate: Candidate, files: Mapping[str, str], *, stop_at_first: bool
     ) -> tuple[Verdict, Elsewhere]:
         """Run the command once; it decides itself how far it goes."""
+        if self.config.runs_compiled:
+            lift_memory_limit()
         verdict = Verdict(candidate.id, self.gate, GateOutcome.ERROR, cases=1)
         command = Command(
             argv=python_of(self.config.command),
@@ -86,6 +96,7 @@ class PreparedCommand(GateElsewhere):
             ran = command.run(
                 files,
                 timeout_s=self.config.timeout_s,
+                interpret=not self.config.runs_compiled,
                 watch=candidate.kind in _WATCHED,
                 entry=self.subject.entry,
             )
@@ -121,7 +132,8 @@ def verdict_of(ran: Ran, config: GateConfig, verdict: Verdict) -> Verdict:
     """What a run of the command says, put into `verdict`.
 
     Only a declared yes or no counts. A no that came of a failure to run the code at all (a
-    missing import, no memory, something that the lane cannot do) is no verdict either.
+    missing import, no memory, something that the lane cannot do) is no verdict either, and one that
+    came of a kernel's fault on a GPU is as if the process had died.
     """
     replace = msgspec.structs.replace
     if ran.status is None:
@@ -139,6 +151,10 @@ def verdict_of(ran: Ran, config: GateConfig, verdict: Verdict) -> Verdict:
     broken = next((one for one in _deciding(ran) if one.no_verdict), None)
     if broken is not None:
         return replace(verdict, detail=f"{said}: {_shorten(broken.uncaught)}")
+    fault = next((one for one in _deciding(ran) if one.faulted), None)
+    if fault is not None:
+        how = f"{said}: {_shorten(fault.uncaught)}"
+        return replace(verdict, outcome=GateOutcome.CRASHED, detail=how)
     return replace(verdict, outcome=outcome, reason=Reason.SAID_NO, detail=said)
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 import gatecert
 from gatecert.gates.command.elsewhere import Elsewhere, read_reports
+from gatecert.lanes.cuda.gpu import with_gpus
 from gatecert.processes import die_with_parent
 from gatecert.sandbox.placing import Placing
 
@@ -69,7 +70,7 @@ class SiteRequest(msgspec.Struct, frozen=True):
     """What every Python process of the command is asked for.
 
     `files` are the overlay; `tree` and `roots` the placing of the private tree. With `interpret`
-    kernels run in the interpreter lane, else their launches are only counted. With `watch`
+    kernels run in the interpreter lane, else they are compiled for the GPU. With `watch`
     evidence is collected about `kernels` and the subject's `entry`.
     """
 
@@ -116,8 +117,10 @@ class Command:
         watch: bool = False,
         kernels: Sequence[str] = (),
         entry: str = "",
+        given: bytes = b"",
     ) -> Ran:
-        """Run it to its end; call this in a child, with which all that it starts is ended.
+        """Run it to its end, with `given` to read on stdin; call this in a child, with which all
+        that it starts is ended.
 
         Raises:
             OSError: it cannot be started.
@@ -138,12 +141,17 @@ class Command:
         (site / "sitecustomize.py").write_text(_SITE, encoding="utf-8")
         started = time.monotonic()
         out, err = site / "stdout", site / "stderr"
-        with out.open("wb") as stdout, err.open("wb") as stderr:
+        (site / "stdin").write_bytes(given)
+        with (
+            (site / "stdin").open("rb") as stdin,
+            out.open("wb") as stdout,
+            err.open("wb") as stderr,
+        ):
             process = subprocess.Popen(
                 self.argv,
                 cwd=self.folder,
                 env=self._environment_at(site, interpret),
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
                 preexec_fn=die_with_parent,
@@ -177,9 +185,10 @@ class Command:
             "COVERAGE_FILE": str(site / "coverage"),
             "TRITON_INTERPRET": "1",
         }
-        if not interpret:
-            del environment["TRITON_INTERPRET"]
-        return environment
+        if interpret:
+            return environment
+        del environment["TRITON_INTERPRET"]
+        return with_gpus(environment)
 
 
 def _home_of_gatecert() -> list[str]:

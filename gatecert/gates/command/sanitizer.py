@@ -6,9 +6,7 @@ the candidate is that gate's business.
 
 from __future__ import annotations
 
-import ctypes
 import os
-import resource
 import shutil
 import sys
 from collections.abc import Mapping
@@ -24,8 +22,8 @@ from gatecert.gates.command.run import Command, Ran, python_of
 from gatecert.gates.command.sanitizer_report import read_report
 from gatecert.gates.config import GateConfig
 from gatecert.gates.records import GateOutcome, Reason, Verdict
+from gatecert.lanes.cuda.gpu import check_gpu, lift_memory_limit
 from gatecert.mutants.records import Candidate
-from gatecert.sandbox.child import ChildEnd, run_in_child
 from gatecert.sandbox.private_tree import placing_in_force
 from gatecert.subjects import Subject
 
@@ -33,7 +31,6 @@ EXECUTABLE = "compute-sanitizer"
 _USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 _FOUND_STATUS = 97
 """What the tool is told to exit with where it has findings."""
-_LOOK_S = 60.0
 _ENVIRONMENT = {
     # Else every tensor lies in one large block, and reading past its end is allowed.
     "PYTORCH_NO_CUDA_MEMORY_CACHING": "1",
@@ -73,9 +70,7 @@ class SanitizerGate:
                 f"gate {self.name!r}: no {EXECUTABLE} on PATH or in {', '.join(_USUAL_PLACES)}; "
                 "it comes with the CUDA toolkit"
             )
-        found = run_in_child(lambda: str(count_gpus()).encode(), timeout_s=_LOOK_S)
-        if found.end is not ChildEnd.ANSWERED or int(found.answer) < 1:
-            raise EnvironmentFailure(f"gate {self.name!r}: no GPU that CUDA can use here")
+        check_gpu(self.name, "run it on a machine that has one")
         return PreparedSanitizer(self.name, self.config, self.around, self.rootdir, subject, tool)
 
 
@@ -145,24 +140,6 @@ def find_tool() -> str | None:
     home = os.environ.get("CUDA_HOME")
     places = [os.environ.get("PATH", ""), *([f"{home}/bin"] if home else []), *_USUAL_PLACES]
     return shutil.which(EXECUTABLE, path=os.pathsep.join(places))
-
-
-def count_gpus() -> int:
-    """GPUs that the driver offers; ask in a child, since a process with CUDA cannot fork."""
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return 0
-    count = ctypes.c_int(0)
-    if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
-        return 0
-    return count.value
-
-
-def lift_memory_limit() -> None:
-    """CUDA reserves far more addresses than memory; a limit on them would only break it."""
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
 def verdict_of(ran: Ran, tool: str, around: GateConfig, verdict: Verdict) -> Verdict:

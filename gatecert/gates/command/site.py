@@ -1,9 +1,10 @@
 """What runs inside every Python process that a command gate starts.
 
 `command_run` puts a `sitecustomize` first on PYTHONPATH, which calls `start`. It costs a few
-milliseconds where nothing of torch or Triton is imported. Once Triton is, the interpreter lane is
-switched on as in the sandbox, and what the process does is written to a report: at each new
-launch, since a worker may be killed, and when the process ends.
+milliseconds where nothing of torch or Triton is imported. Once Triton is, the lane is switched on:
+the interpreter's as in the sandbox, or the one that records what compiled kernels are launched.
+What the process does is written to a report: at each new launch, since a worker may be killed,
+and when the process ends.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any, NoReturn
 
 from gatecert.errors import described
 from gatecert.gates.failing import is_no_verdict
+from gatecert.lanes.cuda.failures import is_fault
 from gatecert.mutants.overlay import install_overlay, overlay_proof
 from gatecert.sandbox.imports import is_users
 from gatecert.sandbox.placing import Placing, use_copies
@@ -37,7 +39,10 @@ def start(path: str) -> None:
         use_copies(Placing(asked["tree"], tuple(asked["roots"])))
     report.write_at_the_end()
     install_overlay(asked["files"])
-    imports = AfterImport({"torch": report.torch_is_here, "triton": report.triton_is_here})
+    then = {"torch": report.torch_is_here, "triton": report.triton_is_here}
+    if asked["watch"]:
+        then[asked["entry"].partition(":")[0]] = report.entry_is_here
+    imports = AfterImport(then)
     sys.meta_path.insert(0, imports)
 
 
@@ -52,7 +57,8 @@ class Report:
         self._stopwatch: Any = None
         self._watch: Any = None
         self._launches: dict[Any, list[Any]] = {}
-        self._kernels: dict[str, int] = {}
+        self._entry_calls: Any = None
+        self._by_entry: set[Any] = set()
         self._uncaught: BaseException | None = None
         self._failure = ""
         self._calls_before = 0
@@ -95,13 +101,17 @@ class Report:
         if self._triton_waits:
             return
         try:
-            if self._asked["interpret"]:
-                self._interpret()
-            else:
-                self._count_compiled()
+            self._begin_lane()
         except Exception as error:
             self._failure = described(error)
             raise
+
+    def entry_is_here(self) -> None:
+        """The entry's module is imported; where it imports torch itself, the watch begins in the
+        middle of that and has not seen it begin."""
+        module = sys.modules.get(self._asked["entry"].partition(":")[0])
+        if self._watch is not None and module is not None:
+            self._watch.imported(module)
 
     def write(self) -> None:
         """Write all that is known so far."""
@@ -118,6 +128,8 @@ class Report:
         """Count a launch; one of a new compiled form is written down at once."""
         form = (launch.kernel, launch.types, launch.constexprs)
         key = (*form, launch.num_warps, launch.num_stages, launch.launcher)
+        if self._entry_calls.under_way:
+            self._by_entry.add((launch.kernel, launch.launcher))
         if key in self._launches:
             self._launches[key][1] += 1
             return
@@ -132,7 +144,7 @@ class Report:
         """This is a forked child: what its parent did is not its own."""
         self._name_file()
         self._launches.clear()
-        self._kernels.clear()
+        self._by_entry.clear()
         self._uncaught = None
         self._calls_before = _adversary_calls()
         self._seconds_before = self._stopwatch.seconds if self._stopwatch else 0.0
@@ -149,36 +161,30 @@ class Report:
             return self._watch.evidence() if self._watch is not None else None
         return None
 
-    def _interpret(self) -> None:
+    def _begin_lane(self) -> None:
         from gatecert.lanes import interpreter
         from gatecert.lanes.records import GuardPolicy
+        from gatecert.mutants.entry_calls import entry_observed
+        from gatecert.sandbox.entry_launches import EntryCalls
 
-        interpreter.activate()
+        if self._asked["interpret"]:
+            interpreter.activate()
+        else:
+            from gatecert.lanes.cuda.launches import activate
+
+            activate()
         enter = self._contexts.enter_context
         self._log = enter(interpreter.guarded(GuardPolicy.LENIENT))
         self._stopwatch = enter(interpreter.timed())
+        self._entry_calls = EntryCalls()
+        enter(entry_observed(self._entry_calls, all_threads=True))
         enter(interpreter.recording(Launches(self.note_launch)))
-
-    def _count_compiled(self) -> None:
-        from triton.runtime.jit import JITFunction
-
-        run = JITFunction.run
-
-        def counted(function: Any, *args: Any, **options: Any) -> Any:
-            if not options.get("warmup"):
-                name = f"{function.fn.__module__}:{function.fn.__qualname__}"
-                self._kernels[name] = self._kernels.get(name, 0) + 1
-                if self._kernels[name] == 1:
-                    self.write()
-            return run(function, *args, **options)
-
-        JITFunction.run = counted
 
     def _body(self) -> dict[str, Any]:
         files = self._asked["files"]
         missed = set(overlay_proof(files)) if files else set()
         error = self._uncaught
-        launched = [*(launch.kernel for launch, _ in self._launches.values()), *self._kernels]
+        launched = [launch.kernel for launch, _ in self._launches.values()]
         failures = self._log.failures() if self._log is not None else ()
         seconds = self._stopwatch.seconds - self._seconds_before if self._stopwatch else 0.0
         read = self._reads.users_files()
@@ -188,7 +194,8 @@ class Report:
             "proven": [path for path in files if path not in missed],
             "stale": [path for path in missed if _is_imported(path)],
             "launches": list(self._launches.values()),
-            "kernels": self._kernels,
+            "entry_calls": self._entry_calls.count if self._entry_calls is not None else 0,
+            "by_entry": sorted(self._by_entry),
             "modules": _files_of({name.partition(":")[0] for name in launched}),
             "findings": self._log.findings() if self._log is not None else (),
             "failures": [*failures, *filter(None, [self._failure])],
@@ -196,6 +203,7 @@ class Report:
             "kernels_s": seconds,
             "uncaught": "" if error is None else described(error),
             "no_verdict": is_no_verdict(error),
+            "faulted": is_fault(error),
             "evidence": self._evidence(),
             "files": read,
             "variables": self._reads.asked(),
@@ -235,7 +243,8 @@ class AfterImport(MetaPathFinder):
                 find = getattr(finder, "find_spec", None)
                 spec: ModuleSpec | None = find(fullname, path, target) if find else None
                 if spec is not None:
-                    spec.loader = LoaderThen(spec.loader, self._then[fullname])
+                    if spec.loader is not None:
+                        spec.loader = LoaderThen(spec.loader, self._then[fullname])
                     return spec
         finally:
             self._searching = False

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from gatecert.errors import UsageError
 from gatecert.gates.oracle.cases import in_turns, prepare_case, subject_cases, under_every_config
 from gatecert.gates.oracle.prepared import PreparedOracle
+from gatecert.oracle.case import Case
 from gatecert.oracle.cases import cases_for, why_no_case
 from gatecert.oracle.comparators import Comparator, uses_baseline
 from gatecert.oracle.metamorphic import check_reference
@@ -40,6 +41,12 @@ class OracleGate:
             return None
         return why_no_case(get_operation(subject.operation), self.strategy, dtypes=subject.dtypes)
 
+    def cases(self, subject: Subject, *, seed: int, quick: bool) -> tuple[Case, ...]:
+        """The cases that it tries."""
+        operation = resolve_operation(subject.operation or "")
+        strategy = self._strategy(subject, quick)
+        return subject_cases(operation, subject, strategy=strategy, seed=seed)[0]
+
     def prepare(self, subject: Subject, *, seed: int, quick: bool) -> PreparedOracle:
         """Build every case of the strategy with its inputs and reference.
 
@@ -50,8 +57,7 @@ class OracleGate:
         assert subject.operation is not None
         operation = resolve_operation(subject.operation)
         _check_reference(operation, subject, seed)
-        strategy = self._strategy(subject, quick)
-        cases, _ = subject_cases(operation, subject, strategy=strategy, seed=seed)
+        cases = self.cases(subject, seed=seed, quick=quick)
         if not cases:
             raise UsageError(
                 f"subject {subject.name!r} has no case under strategy {self.strategy!r}: "

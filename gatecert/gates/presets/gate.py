@@ -62,11 +62,16 @@ class PresetGate:
             return f"{self.name} checks {', '.join(self.data.dtypes)} only"
         return None
 
+    def cases(self, subject: Subject, *, seed: int, quick: bool) -> tuple[Case, ...]:
+        """The cases that it tries."""
+        operation = resolve_operation(subject.operation or "")
+        return cases_of(self.data, operation, subject.dtypes, subject.dims, seed)
+
     def prepare(self, subject: Subject, *, seed: int, quick: bool) -> PreparedPreset:
         """Build inputs and references. `quick` changes nothing: the check is what it is."""
         assert subject.operation is not None
         operation = resolve_operation(subject.operation)
-        cases = cases_of(self.data, operation, subject.dtypes, subject.dims, seed)
+        cases = self.cases(subject, seed=seed, quick=quick)
         return PreparedPreset(
             gate=self.name,
             data=self.data,

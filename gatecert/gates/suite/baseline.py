@@ -27,9 +27,11 @@ from gatecert.encoding import decode, encode
 from gatecert.errors import EnvironmentFailure, GatecertError, NothingScored, UsageError
 from gatecert.gates.reads import GateReads
 from gatecert.gates.suite.device import ADVICE, fails_without_gpu, waits_for_gpu
+from gatecert.gates.suite.fresh import run_fresh
 from gatecert.gates.suite.known import Seen, known_tests
 from gatecert.gates.suite.log import log_end
 from gatecert.gates.suite.records import BAD, PASSING, KnownTest, PytestBaseline, RanTest
+from gatecert.gates.suite.request import SessionRequest
 from gatecert.gates.suite.seeds import JUDGING_SEED, seed_of_run
 from gatecert.gates.suite.selection import Choice, idle_part, in_order, parts_of
 from gatecert.gates.suite.session import Session, run_session
@@ -52,11 +54,14 @@ _IMPORTS_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """`pytest *args` in `rootdir`, as the gate of that name."""
+    """`pytest *args` in `rootdir`, as the gate of that name: in forks of this process, or each
+    time in a `fresh` one, which does `interpret` kernels or compiles them for a GPU."""
 
     gate: str
     args: tuple[str, ...]
     rootdir: Path
+    fresh: bool = False
+    interpret: bool = True
 
     def __str__(self) -> str:
         return f"`{' '.join(('pytest', *self.args))}` in {users_path(str(self.rootdir))}"
@@ -76,6 +81,8 @@ class Ran(msgspec.Struct, frozen=True):
     suspect: bool = False
     reads: GateReads = GateReads()
     log: str = ""
+    died: str = ""
+    """How a fresh process ended without an answer."""
 
 
 def measure_baseline(suite: Suite, subject: Subject, runs: int) -> PytestBaseline:
@@ -159,30 +166,19 @@ def _run(
     seed: int = JUDGING_SEED,
 ) -> Ran:
     """One run in a child; the first is watched, since what a test compares decides its place."""
+    asked = SessionRequest(
+        suite.args,
+        str(suite.rootdir),
+        choice=choice,
+        watched=learn,
+        entry=subject.entry,
+        seed=seed,
+    )
 
     def work() -> bytes:
-        before = set(sys.modules)
-        reads = watch_reads(is_users)
-        session = run_session(
-            suite.args,
-            suite.rootdir,
-            stop_at_first=False,
-            choice=choice,
-            watched=learn,
-            entry=subject.entry,
-            seed=seed,
-        )
-        ran = Ran(session, _files_of(session.tests), reads=reads.names(modules=learn))
-        if learn:
-            under_test = packages_under_test(subject.entry_module)
-            loaded = library_modules((n for n in sys.modules if n not in before), under_test)
-            ran = msgspec.structs.replace(
-                ran,
-                libraries=tuple(loaded),
-                under_test=tuple(sorted(under_test)),
-                suspect=any_mentions(loaded, under_test),
-            )
-        return encode(ran)
+        if suite.fresh:
+            return encode(_ran_fresh(suite, subject, asked))
+        return encode(_ran_here(subject, asked, learn))
 
     result = run_in_child(work, timeout_s=_BASELINE_S)
     if result.end is not ChildEnd.ANSWERED:
@@ -192,8 +188,37 @@ def _run(
             how += f" by signal {result.signal}" if result.signal else ""
         raise _failed(suite, how, result.log)
     ran: Ran = decode(result.answer, Ran)
-    _check_session(suite, ran.session, result.log)
-    return msgspec.structs.replace(ran, log=result.log)
+    ran = msgspec.structs.replace(ran, log=ran.log or result.log)
+    if ran.died:
+        raise _failed(suite, f"the tests ended their process: it {ran.died}", ran.log)
+    _check_session(suite, ran.session, ran.log)
+    return ran
+
+
+def _ran_here(subject: Subject, asked: SessionRequest, learn: bool) -> Ran:
+    before = set(sys.modules)
+    reads = watch_reads(is_users)
+    session = run_session(asked)
+    ran = Ran(session, _files_of(session.tests), reads=reads.names(modules=learn))
+    if not learn:
+        return ran
+    under_test = packages_under_test(subject.entry_module)
+    loaded = library_modules((n for n in sys.modules if n not in before), under_test)
+    return msgspec.structs.replace(
+        ran,
+        libraries=tuple(loaded),
+        under_test=tuple(sorted(under_test)),
+        suspect=any_mentions(loaded, under_test),
+    )
+
+
+def _ran_fresh(suite: Suite, subject: Subject, asked: SessionRequest) -> Ran:
+    """Nothing is learned of libraries: there is no server to import them in."""
+    run = run_fresh(asked, {}, subject.import_paths, interpret=suite.interpret)
+    files = {name: users_path(path) for name, path in run.seen.modules.items()}
+    if run.session is None:
+        return Ran(Session(1), files, log=run.log, died=run.how_it_ended)
+    return Ran(run.session, files, reads=run.seen.reads, log=run.log)
 
 
 def _files_of(tests: Iterable[RanTest]) -> dict[str, str]:
@@ -216,7 +241,7 @@ def _check_session(suite: Suite, session: Session, log: str) -> None:
         raise UsageError(f"gate {suite.gate!r}: {suite}: {said[-1]}")
     if session.broken:
         error = session.broken[0]
-        advice = f"; {ADVICE}" if fails_without_gpu(error.message) else ""
+        advice = f"; {ADVICE}" if suite.interpret and fails_without_gpu(error.message) else ""
         raise _failed(suite, f"{error.phase} of {error.test}: {error.message}{advice}", log)
     failed = any(test.ending in BAD for test in session.tests)
     usual = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
@@ -234,7 +259,7 @@ def _refuse(suite: Suite, tests: Sequence[KnownTest], log: str) -> None:
         raise _failed(
             suite,
             f"{first.phase} of {first.nodeid} failed in {runs}: {first.message}; "
-            f"{_advice(first)}{more}",
+            f"{_advice(suite, first)}{more}",
             "" if fails_without_gpu(first.message) else log,
         )
     if not any(PASSING.intersection(test.endings) for test in tests):
@@ -242,7 +267,8 @@ def _refuse(suite: Suite, tests: Sequence[KnownTest], log: str) -> None:
         said = ", ".join(f"{count} {what}" for what, count in counts.items())
         reason = tests[0].message.removeprefix("Skipped: ")
         why = f", the first because {reason!r}" if reason else ""
-        why += f"; {ADVICE}, and skip nothing there" if waits_for_gpu(reason) else ""
+        if suite.interpret and waits_for_gpu(reason):
+            why += f"; {ADVICE}, and skip nothing there"
         raise NothingScored(
             f"gate {suite.gate!r}: no test of {suite} passes on the original, so that none can "
             f"object to a mutant: {said}{why}"
@@ -255,9 +281,9 @@ def _refuse(suite: Suite, tests: Sequence[KnownTest], log: str) -> None:
         )
 
 
-def _advice(test: KnownTest) -> str:
+def _advice(suite: Suite, test: KnownTest) -> str:
     """What to do about a test that fails in every run."""
-    if fails_without_gpu(test.message):
+    if suite.interpret and fails_without_gpu(test.message):
         return ADVICE
     return f'mend it, or add "--deselect={test.nodeid}" to args in gatecert.toml'
 

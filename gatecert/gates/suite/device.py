@@ -1,4 +1,5 @@
-"""Suites that ask for a GPU, which the interpreter lane does not have."""
+"""Suites that ask for a GPU: on the interpreter lane there is none, on the cuda lane there must be
+one."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ _WAITS_FOR_GPU = re.compile(r"\b(?:cuda|gpus?|nvidia|hip|rocm)\b", re.IGNORECASE
 ADVICE = (
     "mutants run on Triton's interpreter, where tests need tensors on the CPU: take the device "
     'from an environment variable, as in DEVICE = os.environ.get("DEVICE", "cuda"), or from a '
-    "fixture, and run `DEVICE=cpu gatecert certify ...`"
+    "fixture, and run `DEVICE=cpu gatecert certify ...`; or, where there is a GPU, set "
+    'lane = "cuda" in the gate\'s table'
+)
+WITHOUT_GPU = (
+    'lane = "cuda" in its table needs one, with a CUDA build of torch; where there is none, '
+    'lane = "interpreter" runs kernels on the CPU'
 )
 
 

@@ -1,7 +1,8 @@
 """A team's own tests as a gate.
 
 Forks of a warm server belong to the interpreter: a process that has used a GPU cannot be forked,
-so that on CUDA every candidate would need a fresh process, and its seconds of imports.
+so that on CUDA every candidate needs a fresh process, and its seconds of imports. Which tests
+judge, and what their session means, is the same on both.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import msgspec
 
 from gatecert.errors import EnvironmentFailure, UsageError
 from gatecert.gates.base import Gate
+from gatecert.gates.command.elsewhere import Elsewhere, GateElsewhere
 from gatecert.gates.records import GateOutcome, Verdict
+from gatecert.gates.suite.device import WITHOUT_GPU
 from gatecert.gates.suite.records import PytestBaseline
 from gatecert.gates.suite.selection import (
     Choice,
@@ -28,11 +31,13 @@ from gatecert.gates.suite.selection import (
     why_unknown,
     why_unreached,
 )
+from gatecert.lanes.cuda.gpu import check_gpu
 from gatecert.mutants.records import Candidate, CandidateKind
 from gatecert.subjects import Subject
 
 if TYPE_CHECKING:
     from gatecert.gates.suite.baseline import Suite
+    from gatecert.gates.suite.request import SessionRequest
 
 _WATCHED = frozenset({CandidateKind.ORIGINAL, CandidateKind.ADVERSARY})
 _FLAGS = frozenset("qvxsl")
@@ -42,8 +47,9 @@ _FLAGS = frozenset("qvxsl")
 @dataclass(frozen=True, slots=True)
 class PytestGate:
     """`pytest *args`, run in `rootdir`; on the original `runs` times, unless the baseline is
-    `known` already. `modules` maps modules with mutants to their files; `kernels` are the
-    subject's, as far as the run knows them.
+    `known` already. Each candidate runs in a fork of a warm server, or in a `fresh` process, which
+    does `interpret` kernels or compiles them for a GPU. `modules` maps modules with mutants to
+    their files; `kernels` are the subject's, as far as the run knows them.
 
     Raises:
         UsageError: there is no such folder, or no such file as the arguments name.
@@ -53,6 +59,8 @@ class PytestGate:
     args: tuple[str, ...]
     rootdir: Path
     runs: int = 3
+    fresh: bool = False
+    interpret: bool = True
     known: PytestBaseline | None = None
     modules: Mapping[str, str] = field(default_factory=dict)
     kernels: tuple[str, ...] = ()
@@ -72,29 +80,34 @@ class PytestGate:
         return None
 
     def prepare(self, subject: Subject, *, seed: int, quick: bool) -> PreparedPytest:
-        """Run the tests on the original in throw-away children, unless that was done, and
-        import here what they import from libraries. Seed and `quick` are the tests' own affair.
+        """Run the tests on the original in throw-away processes, unless that was done, and
+        import here what forks will import from libraries. Seed and `quick` are the tests' own
+        affair.
 
         Raises:
             UsageError: the arguments are wrong, or select no test.
-            EnvironmentFailure: pytest is missing, or the tests do not pass on the original.
+            EnvironmentFailure: pytest or a GPU is missing, or the tests do not pass on the
+                original.
             NothingScored: no test runs.
         """
         check_pytest(self.name)
+        if not self.interpret:
+            check_gpu(self.name, WITHOUT_GPU)
         # Once here, not in every child.
         from gatecert.gates.suite.baseline import Suite, measure_baseline, warm_up_for
 
         if self.known is not None:
             warm_up_for(self.known)
-        suite = Suite(self.name, self.args, self.rootdir)
+        suite = Suite(self.name, self.args, self.rootdir, self.fresh, self.interpret)
         baseline = self.known or measure_baseline(suite, subject, self.runs)
         baseline = under_known_names(baseline, self.modules)
-        return PreparedPytest(suite, subject, baseline, self.kernels)
+        prepared = PreparedFresh if self.fresh else PreparedPytest
+        return prepared(suite, subject, baseline, self.kernels)
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedPytest:
-    """The tests, with their libraries in memory, and what they do on the original."""
+    """The tests and what they do on the original; each candidate is judged in a fork."""
 
     suite: Suite
     subject: Subject
@@ -119,10 +132,17 @@ class PreparedPytest:
         the exit status. The original and adversaries are watched while they run."""
         from gatecert.gates.suite.session import run_session, verdict_of
 
+        session = run_session(self.asked_of(candidate, stop_at_first=stop_at_first))
+        return verdict_of(session, candidate.id, self.suite.gate)
+
+    def asked_of(self, candidate: Candidate, *, stop_at_first: bool) -> SessionRequest:
+        """The session that judges a candidate."""
+        from gatecert.gates.suite.request import SessionRequest
+
         wanted = chosen_for(candidate, self.baseline)
-        session = run_session(
+        return SessionRequest(
             self.suite.args,
-            self.suite.rootdir,
+            str(self.suite.rootdir),
             stop_at_first=stop_at_first,
             choice=self._settled.get(wanted.key, wanted),
             watched=candidate.kind in _WATCHED,
@@ -131,7 +151,6 @@ class PreparedPytest:
             # An adversary may look for what was freed.
             repeatable=candidate.kind is not CandidateKind.ADVERSARY,
         )
-        return verdict_of(session, candidate.id, self.suite.gate)
 
     def without_running(self, candidate: Candidate) -> Verdict | None:
         """The acceptance of a candidate whose kernels no test launches; of a mutant that may be
@@ -147,6 +166,38 @@ class PreparedPytest:
             return verdict
         detail = f"{why} in sight; {doubt}"
         return msgspec.structs.replace(verdict, outcome=GateOutcome.ERROR, detail=detail)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedFresh(GateElsewhere, PreparedPytest):
+    """The same, each candidate judged in a process of its own."""
+
+    def run_elsewhere(
+        self, candidate: Candidate, files: Mapping[str, str], *, stop_at_first: bool
+    ) -> tuple[Verdict, Elsewhere]:
+        """Run the tests that can notice the candidate in a fresh process, overlaid by `files`."""
+        from gatecert.gates.suite.fresh import run_fresh
+        from gatecert.gates.suite.session import verdict_of
+
+        asked = self.asked_of(candidate, stop_at_first=stop_at_first)
+        paths, interpret = self.subject.import_paths, self.suite.interpret
+        run = run_fresh(asked, files, paths, interpret=interpret)
+        if run.session is not None:
+            verdict = verdict_of(run.session, candidate.id, self.suite.gate)
+            if verdict.outcome is GateOutcome.ACCEPTED and run.seen.failures:
+                # Caught by the launcher, or in a process that a test started.
+                said = run.seen.failures[0]
+                verdict = msgspec.structs.replace(verdict, outcome=GateOutcome.ERROR, detail=said)
+            return verdict, run.seen
+        verdict = Verdict(
+            candidate.id,
+            self.suite.gate,
+            # An error of ours says nothing; else the tests ended their process.
+            GateOutcome.ERROR if run.failed else GateOutcome.CRASHED,
+            detail=run.how_it_ended,
+            signal=run.signal,
+        )
+        return verdict, run.seen
 
 
 def check_pytest(gate: str) -> None:

@@ -13,12 +13,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from gatecert.errors import described
 from gatecert.gates.evidence import TestTally
 from gatecert.gates.failing import is_no_verdict
 from gatecert.gates.suite.launches import LaunchBook, Share
 from gatecert.gates.suite.records import Ending, RanTest
 from gatecert.gates.watching.watch import Watch
 from gatecert.lanes import interpreter
+from gatecert.lanes.cuda.failures import is_fault, pending_fault
 from gatecert.sandbox.private_tree import users_path
 
 _DETAIL_CHARACTERS = 300
@@ -58,6 +60,8 @@ class Recorder:
         self.errors: list[Failure] = []
         self.broken: list[Failure] = []
         """Those errors that are no single test's."""
+        self.fault: Failure | None = None
+        """A kernel's on a GPU, with the test in which it showed."""
         self.collected = 0
         self.warnings = 0
         self._log = log
@@ -122,6 +126,7 @@ class Recorder:
         elif report.skipped:
             self._ended(_id(report), Ending.SKIPPED, "collection", _last_line(report))
         self._blame_lane(_id(report), "collection", self.broken)
+        self._blame_device(_id(report), "collection", also=self.broken)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
@@ -157,10 +162,11 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-        """Note on the report whether the lane failed; a plugin may log it much later."""
+        """Note on the report whether lane or device failed; a plugin may log it much later."""
         report = yield
         raised = call.excinfo.value if call.excinfo is not None else None
-        report.lane_failed = self._blame_lane(_id(report), report.when)
+        failed = self._blame_lane(_id(report), report.when)
+        report.lane_failed = self._blame_device(_id(report), report.when, raised) or failed
         report.no_verdict = is_no_verdict(raised)
         return report
 
@@ -217,13 +223,33 @@ class Recorder:
         failures = self._log.failures()[self._blamed :]
         self._blamed += len(failures)
         if failures:
-            failure = Failure(test, phase, _shorten(failures[0], first=True))
-            self.errors.append(failure)
-            if also is None:
-                self._ended(test, Ending.ERROR, phase, failure.message)
-            else:
-                also.append(failure)
+            self._blame(Failure(test, phase, _shorten(failures[0], first=True)), also)
         return bool(failures)
+
+    def _blame_device(
+        self,
+        test: str,
+        phase: str,
+        raised: BaseException | None = None,
+        also: list[Failure] | None = None,
+    ) -> bool:
+        """Note a kernel's fault, by the exception that tells of it or by waiting for all kernels.
+        Nothing that runs afterwards can use the GPU, so the first one ends the session."""
+        said = described(raised) if raised is not None and is_fault(raised) else pending_fault()
+        if said:
+            failure = Failure(test, phase, _shorten(said, first=True))
+            self._blame(failure, also)
+            self.fault = self.fault or failure
+            if self._session is not None:
+                self._session.shouldfail = "a kernel has failed on the GPU"
+        return bool(said)
+
+    def _blame(self, failure: Failure, also: list[Failure] | None) -> None:
+        self.errors.append(failure)
+        if also is None:
+            self._ended(failure.test, Ending.ERROR, failure.phase, failure.message)
+        else:
+            also.append(failure)
 
     def _failed(self, report: pytest.TestReport, phase: str) -> None:
         failure = Failure(_id(report), phase, _last_line(report))

@@ -9,7 +9,6 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,8 @@ from gatecert.gates.suite.deeds import deeds_noted
 from gatecert.gates.suite.launches import LaunchBook
 from gatecert.gates.suite.recorder import Failure, Recorder
 from gatecert.gates.suite.records import RanTest
-from gatecert.gates.suite.seeds import JUDGING_SEED, seed_generators
-from gatecert.gates.suite.selection import Choice
+from gatecert.gates.suite.request import SessionRequest
+from gatecert.gates.suite.seeds import seed_generators
 from gatecert.gates.watching.watch import watch
 from gatecert.lanes import interpreter
 from gatecert.lanes.records import Finding, GuardPolicy
@@ -45,7 +44,8 @@ class Session(msgspec.Struct, frozen=True):
     `failures` are positive verdicts: a test failed in its call phase for a reason that is not
     the lane's. `errors` are all other failures: collection, set-up, tear-down, imports,
     compilation and the interpreter's own, also where the test or the launcher caught it;
-    `broken` are those of them that are no single test's. `tests` are in the order of running.
+    `broken` are those of them that are no single test's. `fault` is a kernel's on a GPU, with the
+    test in which it showed: it ends the session. `tests` are in the order of running.
     """
 
     exit_code: int
@@ -56,6 +56,7 @@ class Session(msgspec.Struct, frozen=True):
     errors: tuple[Failure, ...] = ()
     broken: tuple[Failure, ...] = ()
     tests: tuple[RanTest, ...] = ()
+    fault: Failure | None = None
     findings: tuple[Finding, ...] = ()
     evidence: Evidence | None = None
 
@@ -77,48 +78,33 @@ class Session(msgspec.Struct, frozen=True):
         return said or "no test ran"
 
 
-def run_session(
-    args: Sequence[str],
-    rootdir: Path,
-    *,
-    stop_at_first: bool,
-    choice: Choice | None = None,
-    watched: bool = False,
-    entry: str = "",
-    tests: Collection[str] | None = None,
-    repeatable: bool = True,
-    seed: int = JUDGING_SEED,
-) -> Session:
-    """Run pytest in `rootdir`; changes this process for good, so call it in a child.
-
-    All tests run in pytest's order, or those of `choice` in its own. `watched` collects evidence
-    of what the subject's `tests` do, and those that call its `entry` (None: all do); it costs
-    time. `repeatable` memory that nobody
-    initialised holds the same values in every run. Generators that all share start from `seed`.
-    """
+def run_session(asked: SessionRequest) -> Session:
+    """Run pytest; changes this process for good, so call it in one of its own."""
     sys.dont_write_bytecode = True
-    os.chdir(rootdir)
+    os.chdir(asked.rootdir)
     happened: list[Any] = []
     with (
         tempfile.TemporaryDirectory() as scratch,
         interpreter.guarded(GuardPolicy.LENIENT) as log,
         interpreter.recording(happened),
-        deeds_noted(happened.append) if watched else contextlib.nullcontext(),
-        watch(entry=entry, tests=tests) if watched else contextlib.nullcontext() as seen,
-        interpreter.repeatable_memory() if repeatable else contextlib.nullcontext(),
+        deeds_noted(happened.append) if asked.watched else contextlib.nullcontext(),
+        watch(entry=asked.entry, tests=asked.tests)
+        if asked.watched
+        else contextlib.nullcontext() as seen,
+        interpreter.repeatable_memory() if asked.repeatable else contextlib.nullcontext(),
     ):
         recorder = Recorder(
             log,
             LaunchBook(happened),
-            stop_at_first=stop_at_first,
+            stop_at_first=asked.stop_at_first,
             watch=seen,
         )
         # Else Hypothesis would also pass one mutant's failing examples on to the next.
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = scratch
         os.environ["COVERAGE_FILE"] = str(Path(scratch) / "coverage")
-        seed_generators(seed)
-        plugins = [Chooser(choice, seed), recorder]
-        exit_code = int(pytest.main([*args, *_OUR_ARGS], plugins=plugins))
+        seed_generators(asked.seed)
+        plugins = [Chooser(asked.choice, asked.seed), recorder]
+        exit_code = int(pytest.main([*asked.args, *_OUR_ARGS], plugins=plugins))
     recorder.end()
     tally = recorder.tally()
     evidence = None
@@ -133,6 +119,7 @@ def run_session(
         errors=tuple(recorder.errors),
         broken=tuple(recorder.broken),
         tests=recorder.tests(),
+        fault=recorder.fault,
         findings=log.findings(),
         evidence=evidence,
     )
@@ -141,10 +128,11 @@ def run_session(
 def verdict_of(session: Session, candidate: str, gate: str) -> Verdict:
     """What a run of pytest says of the candidate.
 
-    A failed call is a rejection whatever else went wrong; only a clean run in which a test
-    passed is an acceptance; all else is an error, which never counts as a kill. So a test that is
-    skipped, fails as its `xfail` mark expects, or only warns, rejects nothing; of one that a
-    plugin retries the last run counts.
+    A failed call is a rejection whatever else went wrong. A fault on a GPU counts as a death of the
+    process: whether a bad address makes one depends on what else lies in memory. Only a clean run
+    in which a test passed is an acceptance; all else is an error, which never counts as a kill. So
+    a test that is skipped, fails as its `xfail` mark expects, or only warns, rejects nothing; of
+    one that a plugin retries the last run counts.
     """
     passed = session.tally.passed + session.tally.xpassed
     verdict = Verdict(
@@ -166,6 +154,9 @@ def verdict_of(session: Session, candidate: str, gate: str) -> Verdict:
             detail=first.message,
             case=first.test,
         )
+    if session.fault is not None:
+        fault = session.fault
+        return replace(verdict, outcome=GateOutcome.CRASHED, detail=fault.message, case=fault.test)
     if session.errors:
         error = session.errors[0]
         said = f"{error.phase} of {error.test}: {error.message}"

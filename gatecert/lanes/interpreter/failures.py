@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 
-from gatecert.errors import EnvironmentFailure
+from gatecert.errors import EnvironmentFailure, links
 
 
 class LaneRefusal(EnvironmentFailure):
@@ -20,16 +19,4 @@ def is_interpreter_failure(error: BaseException) -> bool:
     """
     triton_errors = sys.modules.get("triton.runtime.errors")
     raised_by_triton = getattr(triton_errors, "InterpreterError", LaneRefusal)
-    return any(isinstance(link, (LaneRefusal, raised_by_triton)) for link in _chain(error))
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    pending: list[BaseException | None] = [error]
-    while pending:
-        link = pending.pop()
-        if link is None or id(link) in seen:
-            continue
-        seen.add(id(link))
-        yield link
-        pending += [link.__cause__, link.__context__]
+    return any(isinstance(link, (LaneRefusal, raised_by_triton)) for link in links(error))

@@ -7,6 +7,7 @@ says of an output left unwritten. Here they are plausible values instead, the sa
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -54,7 +55,11 @@ class _Filled(TorchFunctionMode):
 
 
 def _is_fillable(tensor: torch.Tensor) -> bool:
-    return tensor.device.type == "cpu" and tensor.layout is torch.strided
+    if tensor.layout is not torch.strided:
+        return False
+    # While a graph is captured, a copy from the host would end the capture.
+    on_gpu = tensor.is_cuda and not torch.cuda.is_current_stream_capturing()
+    return on_gpu or tensor.device.type == "cpu"
 
 
 def _fills_itself() -> bool:
@@ -62,9 +67,16 @@ def _fills_itself() -> bool:
     return asked and bool(getattr(torch.utils.deterministic, "fill_uninitialized_memory", False))
 
 
+@functools.cache
+def _leftovers_on(device: torch.device) -> torch.Tensor:
+    return torch.from_numpy(_LEFTOVERS).to(device)
+
+
 def _fill(tensor: torch.Tensor) -> None:
-    values = torch.from_numpy(np.resize(_LEFTOVERS, tensor.numel()))
-    # Dtypes that nothing can be copied to, and views whose elements share memory, stay as they are.
+    # Dtypes that nothing can be copied to, views whose elements share memory, and what would take
+    # the last of a GPU's memory stay as they are.
     with torch.no_grad(), contextlib.suppress(RuntimeError):
+        periods = -(-tensor.numel() // _PERIOD)
+        values = _leftovers_on(tensor.device).repeat(periods)[: tensor.numel()]
         # The storage may be larger than the view; what a gate can see of it is filled.
         tensor.copy_(values.view(tensor.shape))

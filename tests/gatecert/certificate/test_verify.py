@@ -236,3 +236,16 @@ def test_a_profile_that_plants_nothing_is_judged_by_controls_and_adversaries() -
     assert exit_code(good, bound) is ExitCode.MET
     usual = certify(run(subject_run(verdicts=(verdict("softmax/original"),))))
     assert exit_code(usual, bound) is ExitCode.NOTHING_SCORED
+
+
+def test_another_gpu_is_a_change_and_no_gpu_is_none() -> None:
+    then = msgspec.structs.replace(ENVIRONMENT, gpu="NVIDIA H200, sm_90, driver CUDA 12.8")
+    certificate = certify(run(subject_run(), provenance=THEN, environment=then))
+
+    def said_on(gpu: str) -> list[str]:
+        here = msgspec.structs.replace(ENVIRONMENT, gpu=gpu)
+        return [str(change) for change in changes(certificate, THEN, here, certificate.sha256)]
+
+    assert said_on(then.gpu) == said_on("") == []
+    (line,) = said_on("NVIDIA L4, sm_89, driver CUDA 12.8")
+    assert line.startswith("gpu NVIDIA H200, sm_90")

@@ -26,7 +26,7 @@ from tests.runs import mutant
 FAR = (Reveal.LARGE_SPAN,)
 STRIDED = (Reveal.TAIL, Reveal.STRIDED)
 BOTH = (*STRIDED, *FAR)
-ELSE = tuple(set(Reveal) - set(BOTH))
+ELSE = tuple(tag for tag in Reveal if tag not in BOTH)
 CASES = [
     PreparedCase(case, inputs=None, expected=None)  # type: ignore[arg-type]
     for case in cases_for(

@@ -24,7 +24,7 @@ def seen_in(work: Callable[[EntryLaunches, Callable[..., Any]], None]) -> list[L
     """What is the entry's of what the work launches; the entry calls what it is given."""
     launches = EntryLaunches()
     entry = showing_calls(lambda function, *args: function(*args))
-    with entry_observed(launches, all_threads=True):
+    with entry_observed(launches.calls, all_threads=True):
         work(launches, entry)
     return launches.of_entry()
 

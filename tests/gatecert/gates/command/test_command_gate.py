@@ -14,10 +14,13 @@ from gatecert.gates.command.run import Ran
 from gatecert.gates.config import GateConfig
 from gatecert.gates.records import GateOutcome, Reason, Verdict
 from gatecert.gates.registry import make_gate
+from gatecert.sandbox.protocol import GateRef, Probed, ProbeRequest
+from gatecert.subjects import Subject
 from tests.gatecert.gates.asking import TESTDATA, UNRUNNABLE, WRONG, Judge, Refused
 
 BROKEN = ProcessReport(7, "python", uncaught="ImportError: no driver", no_verdict=True)
 WORKED = ProcessReport(7, "python", uncaught="ValueError: not a softmax")
+FAULTED = ProcessReport(7, "python", uncaught="RuntimeError: CUDA error: x", faulted=True)
 FELL_BACK = ProcessReport(7, "python", failures=("LaneRefusal: inline assembly",))
 
 
@@ -57,6 +60,11 @@ def said(end: Ran, **more: object) -> Verdict:
             ran(1, "", "Error", BROKEN),
             GateOutcome.ERROR,
             "exit status 1: Error: ImportError: no driver",
+        ),
+        (
+            ran(1, "", "Error", FAULTED),
+            GateOutcome.CRASHED,
+            "exit status 1: Error: RuntimeError: CUDA error: x",
         ),
         (ran(0, "", "", FELL_BACK), GateOutcome.ERROR, "LaneRefusal: inline assembly"),
         (ran(1, "", "", FELL_BACK), GateOutcome.ERROR, "LaneRefusal: inline assembly"),
@@ -157,6 +165,24 @@ def test_a_worker_of_a_pool_below_a_shell_sees_the_overlay(judge: Judge, tmp_pat
     )
     assert verdict.loaded
     assert verdict.launches == 1
+
+
+def test_kernels_that_the_entry_does_not_launch_are_not_the_subjects(
+    judge: Judge, tmp_path: Path
+) -> None:
+    softmax = (TESTDATA / "kernels_softmax.py").read_text()
+    (tmp_path / "mine.py").write_text(softmax)
+    (tmp_path / "theirs.py").write_text(softmax.replace("softmax_kernel", "other_kernel"))
+    (tmp_path / "check.py").write_text(
+        "import mine, theirs, torch\n\n"
+        "x = torch.randn(2, 5)\n"
+        "assert torch.allclose(mine.softmax(x), theirs.softmax(x))\n"
+    )
+    subject = Subject("softmax", "mine:softmax", import_paths=(str(tmp_path),))
+    gate = GateConfig("command", command=("python", "check.py"))
+    (probed,) = judge.server.ask(ProbeRequest(subject, GateRef("script", str(tmp_path), gate)))
+    assert isinstance(probed, Probed), probed
+    assert {launch.kernel for launch in probed.launches} == {"mine:softmax_kernel"}
 
 
 def test_a_command_that_does_not_accept_the_original_is_refused(judge: Judge) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gatecert.gates.command.run import Command, Ran
+from gatecert.sandbox.entry_launches import of_entry
 
 TEXT = "WHO = 'the mutant'\n"
 
@@ -95,6 +96,47 @@ def test_a_forked_child_tells_of_itself_alone(tmp_path: Path, leave: str) -> Non
     parent, child = sorted(run(tmp_path, code).seen.reports, key=lambda report: len(report.proven))
     assert (len(parent.proven), len(child.proven)) == (0, 1)
     assert parent.pid != child.pid
+
+
+SCALE = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def KERNEL(x_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    tl.store(x_ptr + offs, tl.load(x_ptr + offs, mask=offs < n) * 3.0, mask=offs < n)
+
+def ENTRY(x):
+    KERNEL[(1,)](x, x.numel(), BLOCK=8)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "calls"),
+    [
+        # The entry's module brings torch, or comes after it.
+        ("import mine, theirs, torch", 2),
+        ("import torch, mine, theirs", 2),
+        ("import torch, theirs\nclass mine: scale = theirs.other", 0),
+    ],
+)
+def test_launches_in_calls_of_the_entry_are_told_from_others(
+    tmp_path: Path, code: str, calls: int
+) -> None:
+    for name, kernel, entry in (
+        ("mine", "my_kernel", "scale"),
+        ("theirs", "other_kernel", "other"),
+    ):
+        text = SCALE.replace("KERNEL", kernel).replace("ENTRY", entry)
+        (tmp_path / f"{name}.py").write_text(text)
+    use = "mine.scale(torch.ones(4))\nmine.scale(torch.ones(5))\ntheirs.other(torch.ones(4))\n"
+    seen = run(tmp_path, f"{code}\n{use}", watch=True, entry="mine:scale").seen
+    assert (seen.entry_calls, seen.launch_count) == (calls, 3)
+    by_entry = {"mine:my_kernel"} if calls else set()
+    assert {kernel for kernel, _ in seen.by_entry} == by_entry
+    of_gate = {launch.kernel for launch in of_entry(seen.launches, seen.by_entry, seen.entry_calls)}
+    assert of_gate == (by_entry or {"theirs:other_kernel"})
 
 
 def test_a_command_is_stopped_at_its_time_limit(tmp_path: Path) -> None:

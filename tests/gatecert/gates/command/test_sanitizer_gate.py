@@ -16,6 +16,7 @@ from gatecert.gates.command.sanitizer import PreparedSanitizer, command_of, verd
 from gatecert.gates.config import GateConfig
 from gatecert.gates.records import GateOutcome, Reason, Verdict
 from gatecert.gates.registry import make_gate
+from gatecert.lanes.cuda import gpu
 from gatecert.mutants.records import Candidate, CandidateKind
 from gatecert.subjects import Subject
 from tests.gatecert.gates.asking import TESTDATA
@@ -100,7 +101,7 @@ def test_without_the_tool_or_a_gpu_the_environment_has_failed(
     with pytest.raises(EnvironmentFailure, match="no compute-sanitizer on PATH"):
         gate.prepare(SUBJECT, seed=0, quick=False)
     monkeypatch.setattr(sanitizer, "find_tool", lambda: "/bin/true")
-    monkeypatch.setattr(sanitizer, "count_gpus", lambda: 0)
+    monkeypatch.setattr(gpu, "describe_gpu", lambda: "")
     with pytest.raises(EnvironmentFailure, match="no GPU that CUDA can use here"):
         gate.prepare(SUBJECT, seed=0, quick=False)
 

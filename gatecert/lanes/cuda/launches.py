@@ -1,0 +1,119 @@
+"""Record the launches of compiled kernels, and show their tensors, as the interpreter lane does."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+import torch
+from triton.runtime.autotuner import Autotuner
+from triton.runtime.jit import JITFunction
+
+from gatecert.lanes.cuda.failures import is_failure_to_run
+from gatecert.lanes.interpreter.guards import guard_in_force
+from gatecert.lanes.interpreter.launches import observers, place_of_launch, recorders
+from gatecert.lanes.interpreter.signature import name_of, resolve_grid, signature_of
+from gatecert.lanes.records import Launch, LaunchTrace
+
+_MARK = "_gatecert_tells"
+_UNKNOWN = LaunchTrace(
+    read=frozenset(),
+    wrote=frozenset(),
+    masked=None,
+    longest_loop=None,
+    asks_which_program=False,
+)
+"""What compiled code reads, masks off and loops over is not seen."""
+
+
+class _Tuning(threading.local):
+    """Whether this thread is in an autotuner's benchmark."""
+
+    under_way = False
+
+
+def activate() -> None:
+    """Tell the recorders and observers in force of every launch of this process, and the guard in
+    force of every launch that could not be made.
+
+    What an autotuner launches to choose by is not told, nor that some of its configurations
+    cannot run. Changes Triton for good, but nothing that it does. Idempotent.
+    """
+    if hasattr(JITFunction.run, _MARK):
+        return
+    tuning = _Tuning()
+    JITFunction.run = _telling(JITFunction.run, tuning)
+    Autotuner._bench = _silent(Autotuner._bench, tuning)
+
+
+def _telling(run: Callable[..., Any], tuning: _Tuning) -> Callable[..., Any]:
+    def told(kernel: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
+        if tuning.under_way:
+            return run(kernel, *args, grid=grid, warmup=warmup, **options)
+        made: list[tuple[Launch, Mapping[str, Any]]] = []
+
+        def noted_grid(bound: Mapping[str, Any]) -> Any:
+            """Called when all is compiled; the launch comes next."""
+            dims = grid(bound) if callable(grid) else grid
+            launch = _described(kernel, bound, options, dims)
+            made.append((launch, bound))
+            for recorder in recorders():
+                recorder.launches.append(launch)
+            return dims
+
+        asked = grid if warmup else noted_grid
+        with _failures_noted():
+            answer = run(kernel, *args, grid=asked, warmup=warmup, **options)
+        for launch, bound in made:
+            _show(launch, bound)
+        return answer
+
+    setattr(told, _MARK, True)
+    return told
+
+
+def _silent(bench: Callable[..., Any], tuning: _Tuning) -> Callable[..., Any]:
+    def benchmark(tuner: Any, *args: Any, **options: Any) -> Any:
+        before, tuning.under_way = tuning.under_way, True
+        try:
+            with _failures_noted():
+                return bench(tuner, *args, **options)
+        finally:
+            tuning.under_way = before
+
+    return benchmark
+
+
+@contextlib.contextmanager
+def _failures_noted() -> Iterator[None]:
+    """Log the errors that leave this block and say nothing of the kernel: a launcher may catch
+    them and fall back."""
+    try:
+        yield
+    except Exception as error:
+        if is_failure_to_run(error):
+            guard_in_force().log.add_failure(error)
+        raise
+
+
+def _show(launch: Launch, bound: Mapping[str, Any]) -> None:
+    watching = observers()
+    if watching:
+        tensors = {name: value for name, value in bound.items() if isinstance(value, torch.Tensor)}
+        for observer in watching:
+            observer.after(launch, tensors, _UNKNOWN)
+
+
+def _described(
+    kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any], grid: Any
+) -> Launch:
+    """The launch as a record; of one that cannot be described, the kernel's name alone."""
+    try:
+        dims = resolve_grid(grid, bound, options)
+        launch = signature_of(kernel.fn).describe(bound, options, dims)
+    except Exception:
+        return Launch(name_of(kernel.fn), (0, 0, 0), (), ())
+    return msgspec.structs.replace(launch, launcher=place_of_launch())
