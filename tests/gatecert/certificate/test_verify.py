@@ -248,4 +248,4 @@ def test_another_gpu_is_a_change_and_no_gpu_is_none() -> None:
 
     assert said_on(then.gpu) == said_on("") == []
     (line,) = said_on("NVIDIA L4, sm_89, driver CUDA 12.8")
-    assert line.startswith("gpu NVIDIA H200, sm_90")
+    assert line.startswith("gpu: NVIDIA H200, sm_90")

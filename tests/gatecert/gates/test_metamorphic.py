@@ -17,7 +17,7 @@ from gatecert.oracle.operations import get_operation
 from gatecert.oracle.relations import NO_RELATIONS, Relations
 from gatecert.oracle.schema import operation, tensor
 from gatecert.subjects import Subject
-from tests.gatecert.gates import wrong_kernels
+from tests.gatecert.gates import wrong_kernels, wrong_sums
 from tests.gatecert.gates.asking import WRONG, Judge, mutated
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -36,7 +36,8 @@ says_nothing = replace(wrong_reference, relations=NO_RELATIONS)
 def say(entry: str, kind: CandidateKind = CandidateKind.MUTANT, quick: bool = False) -> Verdict:
     name = next(n for n in ("row_moments", "log_softmax", "softmax", "matmul", "argmax", "rms_norm")
                 if entry.startswith(n))  # fmt: skip
-    subject = Subject("s", f"{wrong_kernels.__name__}:{entry}", name, DTYPES)
+    home = wrong_sums if hasattr(wrong_sums, entry) else wrong_kernels
+    subject = Subject("s", f"{home.__name__}:{entry}", name, DTYPES)
     prepared = MetamorphicGate().prepare(subject, seed=0, quick=quick)
     return prepared.judge(Candidate(entry, kind, "s", {}), stop_at_first=True)
 
@@ -94,7 +95,7 @@ def test_failures_are_told_apart_as_the_oracle_tells_them(
 
 def test_a_constant_that_scales_everything_is_not_seen_by_relations_but_by_a_reference() -> None:
     assert say("rms_norm_a_sixth_too_large").outcome is GateOutcome.ACCEPTED
-    subject = Subject("s", f"{wrong_kernels.__name__}:rms_norm_a_sixth_too_large", "rms_norm")
+    subject = Subject("s", f"{wrong_sums.__name__}:rms_norm_a_sixth_too_large", "rms_norm")
     candidate = Candidate("c", CandidateKind.MUTANT, "s", {})
     prepared = OracleGate().prepare(subject, seed=0, quick=True)
     assert prepared.judge(candidate, stop_at_first=True).outcome is GateOutcome.REJECTED
