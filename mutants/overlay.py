@@ -24,8 +24,8 @@ from gatecert.mutants.torch_operators import decorated, is_operator
 
 _MOST_WRAPPERS = 16
 """Wrappers around one kernel (autotuner, heuristics, a team's own) that are looked through."""
-_noted: set[str] = set()
-"""Names of the files of all modules that `note_imports` has seen."""
+_noted: dict[str, set[str]] = {}
+"""By a file's name: the modules of such files that `note_imports` has seen."""
 
 
 def note_imports() -> None:
@@ -35,7 +35,8 @@ def note_imports() -> None:
     time of a child that does little.
     """
     for name in _imported_since():
-        _noted.update(os.path.split(path)[1] for path in _origins(sys.modules[name]))
+        for path in _origins(sys.modules[name]):
+            _noted.setdefault(os.path.split(path)[1], set()).add(name)
     # What is imported from now on comes after this module.
     sys.modules[__name__] = sys.modules.pop(__name__)
 
@@ -62,7 +63,8 @@ def install_overlay(files: Mapping[str, str]) -> None:
     if _installed() is not None:
         raise InternalError("an overlay is already installed in this process")
     overlay = _Overlay(files)
-    for name in _imported_since() if overlay.names.isdisjoint(_noted) else list(sys.modules):
+    suspects = set().union(*(_noted.get(file, ()) for file in overlay.names))
+    for name in (*_imported_since(), *suspects.intersection(sys.modules)):
         for path in _origins(sys.modules[name]):
             if overlay.text_of(path) is not None:
                 raise InternalError(f"{name} was imported before its overlay was installed")

@@ -33,14 +33,14 @@ def said(folder: Path, *arguments: str) -> tuple[int, str]:
 def test_an_unknown_name_is_a_usage_error_with_a_hint(
     tmp_path: Path, arguments: tuple[str, ...], says: str
 ) -> None:
-    code, line = said(project(tmp_path, GOOD), "certify", *arguments)
+    code, line = said(project(tmp_path, GOOD), "certify", "--jobs", "1", *arguments)
     assert code == ExitCode.USAGE
     assert says in line
 
 
 def test_a_typo_in_the_configuration_is_a_usage_error(tmp_path: Path) -> None:
     folder = project(tmp_path, GOOD, more='dtype = ["float32"]\n')
-    code, line = said(folder, "certify")
+    code, line = said(folder, "certify", "--jobs", "1")
     assert code == ExitCode.USAGE
     assert "did you mean 'dtypes'?" in line
 
@@ -57,13 +57,13 @@ def test_a_typo_in_the_configuration_is_a_usage_error(tmp_path: Path) -> None:
 def test_an_entry_that_cannot_be_certified_says_why(
     tmp_path: Path, entry: str, code: ExitCode, says: str
 ) -> None:
-    found, line = said(project(tmp_path, entry), "certify", "--quick")
+    found, line = said(project(tmp_path, entry), "certify", "--jobs", "1")
     assert found == code
     assert says in line
 
 
 def test_a_wrong_operation_is_a_usage_error(tmp_path: Path) -> None:
-    code, line = said(project(tmp_path, GOOD, operation="sofmax"), "certify")
+    code, line = said(project(tmp_path, GOOD, operation="sofmax"), "certify", "--jobs", "1")
     assert code == ExitCode.USAGE
     assert "did you mean 'softmax'?" in line
 

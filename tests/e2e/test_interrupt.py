@@ -25,22 +25,22 @@ MARK = "GATECERT_TEST_MARK"
 
 
 @pytest.mark.parametrize(
-    ("signals", "status"),
+    ("jobs", "signals", "status"),
     [
-        ((signal.SIGTERM,), TERMINATED),
-        ((signal.SIGINT, signal.SIGINT), INTERRUPTED),
-        ((signal.SIGINT, signal.SIGTERM), INTERRUPTED),
+        (2, (signal.SIGTERM,), TERMINATED),
+        (1, (signal.SIGINT, signal.SIGINT), INTERRUPTED),
+        (1, (signal.SIGINT, signal.SIGTERM), INTERRUPTED),
     ],
 )
 def test_signals_keep_verdicts_and_leave_no_process_and_no_file(
-    tmp_path: Path, signals: Sequence[signal.Signals], status: int
+    tmp_path: Path, jobs: int, signals: Sequence[signal.Signals], status: int
 ) -> None:
-    _stop(tmp_path, signals, status)
+    _stop(tmp_path, jobs, signals, status)
 
 
 def test_after_ctrl_c_the_same_command_goes_on(tmp_path: Path) -> None:
-    folder, partial = _stop(tmp_path, (signal.SIGINT,), INTERRUPTED)
-    again = gatecert(folder, "certify", "--jobs", "2", "--out", "out")
+    folder, partial = _stop(tmp_path, 1, (signal.SIGINT,), INTERRUPTED)
+    again = gatecert(folder, "certify", "--jobs", "1", "--out", "out")
     assert again.returncode == 0, again.stderr
     assert "going on with an interrupted run" in again.stderr
     certificate = json.loads((folder / "out" / "certificate.json").read_text())
@@ -49,14 +49,16 @@ def test_after_ctrl_c_the_same_command_goes_on(tmp_path: Path) -> None:
     assert not partial.exists()
 
 
-def _stop(tmp_path: Path, signals: Sequence[signal.Signals], status: int) -> tuple[Path, Path]:
+def _stop(
+    tmp_path: Path, jobs: int, signals: Sequence[signal.Signals], status: int
+) -> tuple[Path, Path]:
     """Send signals to a run that has some verdicts, and see how it ends; the project's folder and
     the partial certificate."""
     folder = project(tmp_path / "project", "kernels_softmax:softmax")
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     mark = f"{os.getpid()}-{time.monotonic_ns()}"
-    command = [sys.executable, "-m", "gatecert", "certify", "--jobs", "2", "--out", "out"]
+    command = [sys.executable, "-m", "gatecert", "certify", "--jobs", str(jobs), "--out", "out"]
     run = subprocess.Popen(
         command,
         cwd=folder,

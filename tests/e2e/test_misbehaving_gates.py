@@ -30,7 +30,7 @@ CALLABLES = (
     *("forks_children", "changes_directory", "writes_files", "seeds_from_time"),
 )
 COMMANDS = {
-    "hangs_in_a_script": 'command = ["python", "run_gate.py", "gate_hangs"]\ntimeout_s = 30',
+    "hangs_in_a_script": 'command = ["python", "run_gate.py", "gate_hangs"]\ntimeout_s = 20',
     "prints_nothing": 'command = ["python", "gate_prints_nothing.py"]\nverdict = "json"',
     "litters_in_a_script": 'command = ["python", "run_gate.py", "gate_writes_files"]',
     "forks_in_a_script": 'command = ["python", "run_gate.py", "gate_forks_children"]',

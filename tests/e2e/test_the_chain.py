@@ -19,9 +19,18 @@ from gatecert.sandbox.protocol import GateRef, Judged, ShardRequest, Task
 from gatecert.subjects import Subject
 from tests.e2e.commands import ROOT
 from tests.e2e.small_runs import corpus_run
+from tests.warm import WarmServers
 
 PRESETS = ("allclose-one-shape", "kernelbench-v0", "kernelbench", "gpuemu")
 TESTDATA = ROOT / "tests" / "testdata"
+OPERATORS = tuple(
+    get_operator(name)
+    for name in (
+        *("drop-load-mask", "drop-store-mask", "dropped-factor", "dropped-mask-term"),
+        *("swapped-mask-bound", "mask-bound-off-by-one", "wrong-pad-value"),
+    )
+)
+"""Where a score of mutants is enough."""
 
 
 @pytest.fixture(scope="module")
@@ -31,14 +40,15 @@ def softmax_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def server(warm_servers: WarmServers) -> Iterator[Server]:
     """A warm server; each request is answered by a fork of its own."""
-    with Server() as server:
+    with warm_servers.server() as server:
         yield server
 
 
 def test_with_the_overlay_switched_off_every_mutant_survives(tmp_path: Path) -> None:
-    run = corpus_run(tmp_path, gates=("oracle", "allclose-one-shape"), overlay=False)
+    gates = ("oracle", "allclose-one-shape")
+    run = corpus_run(tmp_path, gates=gates, operators=OPERATORS, overlay=False)
     (part,) = run.subjects
     ids = {mutant.id for mutant in part.mutants}
     outcomes = [v.outcome for v in part.verdicts if v.candidate in ids]
@@ -83,8 +93,8 @@ def test_an_exception_raised_inside_the_interpreter_is_never_a_kill(
 
 def test_one_and_two_jobs_give_the_same_verdicts(tmp_path: Path) -> None:
     subjects = ("softmax_one_block", "leaky_relu")
-    one = certify(corpus_run(tmp_path / "one", subjects, jobs=1))
-    two = certify(corpus_run(tmp_path / "two", subjects, jobs=2))
+    one = certify(corpus_run(tmp_path / "one", subjects, operators=OPERATORS, jobs=1))
+    two = certify(corpus_run(tmp_path / "two", subjects, operators=OPERATORS, jobs=2))
     assert one.results == two.results
     assert len(one.results) >= 15
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import multiprocessing
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
+from multiprocessing import forkserver
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
+import pytest
+
 REPOSITORY = Path(__file__).resolve().parents[2]
+_PRELOAD = ["torch", "triton.language", "triton.runtime.interpreter"]
+_LIMIT_S = 120.0
 
 KERNELS = """\
 import torch
@@ -63,25 +73,47 @@ def write_package(folder: Path, *, namespace: bool = False) -> Path:
 
 
 def run_python(
-    script: str, *paths: Path, interpret: bool = True, cwd: Path | None = None
+    script: str, *paths: Path, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a script in a fresh process that can import gatecert and what lies in `paths`."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    environment["PYTHONPATH"] = os.pathsep.join(map(str, (*paths, REPOSITORY)))
-    environment["OMP_NUM_THREADS"] = "1"
-    if interpret:
-        environment["TRITON_INTERPRET"] = "1"
-    else:
-        environment.pop("TRITON_INTERPRET", None)
-    return subprocess.run(
-        [sys.executable, "-c", script],
-        env=environment,
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    """Run a script where gatecert and what lies in `paths` can be imported, as in a fresh process
+    with the interpreter on: in a fork of one that has imported torch and Triton, and runs nothing.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        said, errors = Path(folder, "stdout"), Path(folder, "stderr")
+        child = _warm().Process(target=_execute, args=(script, paths, cwd, said, errors))
+        child.start()
+        child.join(_LIMIT_S)
+        if child.exitcode is None:
+            child.kill()
+            raise TimeoutError(f"no end within {_LIMIT_S} s: {said.read_text()}")
+        return subprocess.CompletedProcess(
+            script, child.exitcode, said.read_text(), errors.read_text()
+        )
+
+
+@functools.cache
+def _warm() -> ForkServerContext:
+    """Its processes are forks of one that was started with the interpreter on."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_PRELOAD)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_INTERPRET", "1")
+        patch.setenv("OMP_NUM_THREADS", "1")
+        forkserver.ensure_running()
+    return context
+
+
+def _execute(
+    script: str, paths: Sequence[Path], cwd: Path | None, said: Path, errors: Path
+) -> None:
+    for descriptor, path in ((1, said), (2, errors)):
+        os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY), descriptor)
+    sys.dont_write_bytecode = False
+    sys.path[:0] = map(str, (*paths, REPOSITORY))
+    os.environ["PYTHONPATH"] = os.pathsep.join(map(str, (*paths, REPOSITORY)))
+    if cwd is not None:
+        os.chdir(cwd)
+    exec(compile(script, "<string>", "exec"), {"__name__": "__main__"})
 
 
 def fingerprint(folder: Path) -> dict[str, str]:

@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from gatecert.mutants.compile import compare_code, relevant_signatures
-from gatecert.mutants.compile_pool import compile_pool
+from gatecert.mutants.compile_pool import CompilePool, compile_pool
 from gatecert.mutants.compile_protocol import FAILED, CompileRequest, Stop
 from gatecert.mutants.discover import find_kernels, link_callees
 from gatecert.mutants.plant import plant
@@ -51,8 +53,9 @@ def double(x):
 class _Shop:
     """The package on disk, its kernels, and comparisons of what is planted in it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, pool: CompilePool) -> None:
         self.folder = folder
+        self.pool = pool
         (folder / "shop").mkdir()
         self.texts: dict[str, str] = {}
         self.kernels: list[Kernel] = []
@@ -75,7 +78,7 @@ class _Shop:
         [found] = [k for k in self.kernels if k.name == kernel]
         mutants = plant("shop", found, self.texts[found.path], operators)
         assert mutants
-        with compile_pool(1, codes) as pool:
+        with compile_pool(1, codes) if codes else nullcontext(self.pool) as pool:
             return compare_code(
                 mutants,
                 pool,
@@ -99,9 +102,16 @@ def _signature(dtype: str, block: int = 64, kind: str = "dtype:fp32") -> Signatu
 _SIGNATURES = (_signature("fp32"), _signature("fp16"), _signature("bf16"))
 
 
+@pytest.fixture(scope="module")
+def pool() -> Iterator[CompilePool]:
+    """A warm server: each request is answered by a fork of its own."""
+    with compile_pool(1) as pool:
+        yield pool
+
+
 @pytest.fixture
-def shop(tmp_path: Path) -> _Shop:
-    return _Shop(tmp_path)
+def shop(tmp_path: Path, pool: CompilePool) -> _Shop:
+    return _Shop(tmp_path, pool)
 
 
 @pytest.mark.parametrize(
@@ -274,8 +284,7 @@ def test_an_overlay_that_is_never_imported_proves_nothing(shop: _Shop) -> None:
         CodeDepth.OPTIMISED_IR,
         import_paths=(str(shop.folder),),
     )
-    with compile_pool(1) as pool:
-        [reply] = pool.map([request])
+    [reply] = shop.pool.map([request])
     assert reply.hashes == ()
     assert "never imported" in reply.broken
 
@@ -286,8 +295,7 @@ def test_a_text_that_does_not_import_fails_for_every_signature(shop: _Shop) -> N
         {path: "import nowhere"}, _SIGNATURES, Stop.NEVER, 60.0, CodeDepth.OPTIMISED_IR,
         import_paths=(str(shop.folder),),
     )  # fmt: skip
-    with compile_pool(1) as pool:
-        [reply] = pool.map([request])
+    [reply] = shop.pool.map([request])
     assert reply.hashes == (FAILED,) * 3
     assert reply.error == "does not import: ModuleNotFoundError: No module named 'nowhere'"
 

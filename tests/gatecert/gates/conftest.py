@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from gatecert.gates.config import LIBRARIES
 from gatecert.sandbox.client import Server
 from tests.gatecert.gates.asking import Judge
 
 
 @pytest.fixture(scope="package")
 def judge() -> Iterator[Judge]:
-    """A judge with a warm server behind it."""
-    with Server() as server:
+    """A judge with a warm server behind it, which has in memory what a run's has."""
+    with Server(LIBRARIES["pytest"]) as server:
         yield Judge(server)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
 
 from gatecert.campaign.plan import Plan, PlannedSubject, plan_subject
 from gatecert.campaign.shards import plan_tasks, request_of
@@ -31,6 +33,8 @@ def test_softmax(columns):
 """
 """A suite for `softmax`, which is to be imported first."""
 OPERATORS = ("drop-load-mask", "wrong-pad-value", "missing-max-subtraction")
+SOME_ADVERSARIES = ("does_nothing", "returns_zeros", "wrong_shape", "raises")
+"""Where the claim is about a project's layout: all get in the kernel's place by the same way."""
 
 
 @dataclass(frozen=True)
@@ -69,19 +73,26 @@ def judge_project(
     import_paths: tuple[str, ...] = (".",),
     operation: str | None = "softmax",
     operators: tuple[str, ...] = OPERATORS,
+    adversaries: Collection[str] = SOME_ADVERSARIES,
 ) -> Outcome:
-    """Probe, plant and judge everything, as a campaign does."""
+    """Probe, plant and judge everything, as a campaign does, with these adversaries alone."""
     paths = tuple(str((folder / path).resolve()) for path in import_paths)
     subject = Subject("softmax", entry, operation, import_paths=paths)
     ref = GateRef("tests", str(folder), GateConfig("pytest", args))
     planting = tuple(get_operator(name) for name in operators)
     plan = Plan(folder, (subject,), (ref,), planting)
     probed = _only(list(server.ask(ProbeRequest(subject, ref))), Probed)[0]
-    planned = plan_subject(subject, probed, planting, 0.0)
+    planned = _with_adversaries(plan_subject(subject, probed, planting, 0.0), adversaries)
     ((_, tasks),) = plan_tasks(plan, [planned], {subject.name: {}})
     events = list(server.ask(request_of(plan, planned, tasks)))
     said = [event.verdict for event in _only(events, Judged)]
     return Outcome(planned, {verdict.candidate: verdict for verdict in said})
+
+
+def _with_adversaries(planned: PlannedSubject, names: Collection[str]) -> PlannedSubject:
+    chosen = tuple(c for c in planned.run.adversaries if c.id.rpartition("/")[2] in names)
+    assert len(chosen) == len(names)
+    return replace(planned, run=msgspec.structs.replace(planned.run, adversaries=chosen))
 
 
 def assert_sound(outcome: Outcome) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gatecert.gates.records import GateOutcome
+from gatecert.mutants.adversaries import ADVERSARIES
 from gatecert.mutants.records import CandidateKind
 from gatecert.sandbox.client import Server
 from tests.gatecert.gates.asking import TESTDATA, Judge
@@ -55,7 +56,14 @@ def test_a_src_layout_with_fixtures_and_helpers_in_conftest(judge: Judge, tmp_pa
                 """,
         },
     )
-    outcome = judge_project(judge.server, folder, "acme:softmax", "tests", import_paths=("src",))
+    outcome = judge_project(
+        judge.server,
+        folder,
+        "acme:softmax",
+        "tests",
+        import_paths=("src",),
+        adversaries=ADVERSARIES,
+    )
     assert_sound(outcome)
     assert outcome.original.cases == 8
     assert outcome.original.kernels == ("acme.ops.softmax:softmax_kernel",)
