@@ -27,6 +27,7 @@ from gatecert.oracle.strategies import (
     get_strategy,
 )
 from gatecert.oracle.streams import Stream
+from gatecert.oracle.values import RECIPES
 
 _MOST_SUBSETS = 3
 _BATCH_SIZES = (3, 2, 5, 4, 2, 1)
@@ -79,13 +80,14 @@ def cases_for(
     partial = PartialLayouts(operation)
     cases = []
     for turn, rank, (sizes, recipe, layout) in ranked:
-        at = (rank + turn) % len(dtypes)
-        dealt = partial.deal(ordinary[(rank + at) % len(ordinary)], dtypes[at], sizes)
+        some = _narrowest(dtypes) if RECIPES[recipe].narrow else dtypes
+        at = (rank + turn) % len(some)
+        dealt = partial.deal(ordinary[(rank + at) % len(ordinary)], some[at], sizes)
         cases.append(
             make_case(
                 operation,
                 sizes,
-                dtype=dtypes[at],
+                dtype=some[at],
                 layout=layout or dealt,
                 recipe=recipe,
                 turn=rank + turn,
@@ -137,6 +139,11 @@ def make_case(
         seed=seed,
         absent=_left_out(operation, turn) if absent is None else absent,
     )
+
+
+def _narrowest(dtypes: Sequence[str]) -> Sequence[str]:
+    """Those of fewer bits than float32; all where there is none."""
+    return [dtype for dtype in dtypes if FORMATS[dtype].precision < 24] or dtypes
 
 
 def _left_out(operation: Operation, turn: int) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from gatecert.oracle.schema import Operation
-from gatecert.oracle.strategies import FAR, FAR_SPAN, LONG_APART, SPREAD, Step, Strategy
+from gatecert.oracle.strategies import FAR, FAR_SPAN, LONG_APART, LONG_LAST, SPREAD, Step, Strategy
 
 _LONG = 1025
 """One more than the largest block that launchers of one block per row usually allow."""
@@ -36,9 +36,10 @@ def costly_shapes(
     for step in plan.costly if operation.recipes else ():
         if step.only_if_listed and step.recipe not in operation.recipes:
             continue
-        long = step.sizes == LONG_APART
+        long = step.sizes in (LONG_APART, LONG_LAST)
         # Two of a tiled dim show its stride; a short row of three has a tail.
-        small = {**dict.fromkeys(batch, 1), **dict.fromkeys(tiled, 2 if long else 3), **limited}
+        few = _WIDE if step.sizes == LONG_LAST else 2 if long else 3
+        small = {**dict.fromkeys(batch, 1), **dict.fromkeys(tiled, few), **limited}
         recipe = step.recipe if step.recipe in operation.recipes else operation.recipes[0]
         if step.sizes == FAR_SPAN:
             yield from _far_spans(operation, {**small, **dict.fromkeys(tiled, 3)}, recipe)
@@ -47,7 +48,8 @@ def costly_shapes(
         elif step.sizes == FAR:
             yield from _far(operation, small, _largest(operation, extra), step, recipe)
         else:
-            for dim in tiled if long else batch:
+            apart = tiled[-1:] if step.sizes == LONG_LAST else tiled
+            for dim in apart if long else batch:
                 yield {**small, dim: _long(operation, dim) if long else _WIDE}, recipe, ""
 
 

@@ -20,6 +20,7 @@ from gatecert.errors import UsageError, did_you_mean
 
 TAILS_APART = "tails_apart"
 LONG_APART = "long_apart"
+LONG_LAST = "long_last"
 FAR_SPAN = "far_span"
 WIDE_APART = "wide_apart"
 FAR = "far"
@@ -38,13 +39,15 @@ class Step:
 
     The kind `tails_apart` makes one case per tiled dim: that dim has a tail, the others are
     whole blocks. `long_apart` makes one case per tiled dim, in which it is long, and
-    `wide_apart` one per batch dim, of size 33; all other dims are as small as may be. `far` is
-    one case that is wide and long, so that flat offsets leave 16 bits (tall where it is
-    transposed; where tensors have more dims, two of those are long); `far_span` is one per
-    tensor, whose third index lies past 2^31 elements while the others are contiguous. `listed`
-    makes one case of every first size that the team lists, one of every second, and so on. A step
-    with a `layout` is taken in that layout alone, and only where the subject declares it. Where an
-    operation does not list the recipe its first one stands in, unless the step is `only_if_listed`.
+    `wide_apart` one per batch dim, of size 33; all other dims are as small as may be. In
+    `long_last` the last tiled dim is long and the others are 33. `far` is one case that is wide
+    and long, so that flat offsets leave 16 bits (tall where it is transposed; where tensors have
+    more dims, two of those are long); `far_span` is one per tensor, whose third index lies past
+    2^31 elements while the others are contiguous. `listed` makes one case of every first size
+    that the team lists, one of every second, and so on. A step with a `layout` is taken in that
+    layout alone, and only where the subject declares it, one whose recipe is `narrow` in dtypes
+    of 16 bits, where there are some. Where an operation does not list the recipe its first one
+    stands in, unless the step is `only_if_listed`.
     """
 
     sizes: str
@@ -127,6 +130,7 @@ STRATEGIES = {
                 Step(SPREAD, "spike", layout=SPREAD, only_if_listed=True),
                 Step(SPREAD, "normal", layout=FAR_ROWS),
                 Step(FAR_SPAN, "normal", layout=FAR_SPAN),
+                Step(LONG_LAST, "early_peak", only_if_listed=True),
             ),
         ),
         Strategy(

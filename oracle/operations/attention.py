@@ -13,8 +13,10 @@ from gatecert.oracle.values import FINITE_RECIPES
 
 # Scores must follow the recipe along the keys: a positive query makes a key that rises or
 # peaks along T a score that does.
-_STEADY = dict.fromkeys(("rising", "falling", "spike", "far_below"), "uniform01")
-_PLAIN = dict.fromkeys(("rising", "falling", "spike", "large_offset", "far_below"), "normal")
+_STEADY = dict.fromkeys(("rising", "falling", "spike", "far_below", "early_peak"), "uniform01")
+_PLAIN = dict.fromkeys(("rising", "falling", "spike", "large_offset", "far_below"), "normal") | {
+    "early_peak": "uniform01"
+}
 
 Query: TypeAlias = Annotated[torch.Tensor, tensor("B H S D", stand_ins=_STEADY)]
 Key: TypeAlias = Annotated[torch.Tensor, tensor("B H T D", axis=-2)]
@@ -77,7 +79,7 @@ def _mid_shadow(
     reduces="T D",
     contraction=True,
     tiled="S T",
-    recipes=_RECIPES,
+    recipes=(*_RECIPES, "early_peak"),
     sizes={"D": _HEAD_SIZES},
     relations=Relations(symmetric="B H S T D", independent="B H S", scalings=(additive("v"),)),
 )
