@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from gatecert.campaign.gate_files import gate_roots
 from gatecert.campaign.plan import Plan
 from gatecert.campaign.progress import Progress
+from gatecert.campaign.shards import timeouts_alone
 from gatecert.campaign.supervise import ServerPool, ask_shard, spread
 from gatecert.gates.records import Verdict
 from gatecert.sandbox.protocol import ShardRequest
@@ -31,7 +32,8 @@ def judge_requests(
     record: RunRecord,
     progress: Progress,
 ) -> Iterable[tuple[ShardRequest, tuple[Verdict, ...]]]:
-    """All requests with their verdicts, as they come; what `record` holds is not judged again.
+    """All requests with their verdicts, as they come; what `record` holds is not judged again, and
+    a timeout is tried once more with more time.
 
     `marks` are fingerprints by subject, of all that its verdicts depend on beside the request.
     """
@@ -54,14 +56,27 @@ def judge_requests(
     ) -> tuple[ShardRequest, tuple[Verdict, ...]]:
         request, tasks = item
         keys = {task.place: task.key for task in tasks}
-        said = ask_shard(
-            pool,
-            request,
-            record,
-            keys,
-            on_verdict=progress.step,
-            on_prepared=lambda _: None,
-        )
-        return request, said
+        said = {
+            (verdict.candidate, verdict.gate): verdict
+            for verdict in ask_shard(
+                pool,
+                request,
+                record,
+                keys,
+                on_verdict=progress.step,
+                on_prepared=lambda _: None,
+            )
+        }
+        for late in timeouts_alone([request], {request.subject.name: said}):
+            for verdict in ask_shard(
+                pool,
+                late,
+                record,
+                keys,
+                on_verdict=lambda _: None,
+                on_prepared=lambda _: None,
+            ):
+                said[verdict.candidate, verdict.gate] = verdict
+        return request, tuple(said.values())
 
     return spread(pool, one, list(zip(requests, keyed, strict=True)))

@@ -89,6 +89,25 @@ def test_what_a_clock_or_a_machine_decided_is_judged_again(tmp_path: Path, outco
     assert len(server.asked) == 1
 
 
+def test_a_timeout_is_tried_once_more_with_more_time_and_nothing_else_is(tmp_path: Path) -> None:
+    rewrite = msgspec.structs.replace(original("softmax"), id="softmax/benign/exp2")
+    slow = Task(rewrite, "oracle", stop_at_first=False)
+    usual_s = REQUEST.limits.minimum_s
+
+    def says(request: ShardRequest, task: Task) -> Verdict:
+        late = task == slow and request.limits.minimum_s <= usual_s
+        return verdict(task, "timeout" if late else "accepted")
+
+    server = Answering(says)
+    pool, progress = ServerPool([server]), Counting()  # type: ignore[list-item]
+    both = msgspec.structs.replace(REQUEST, tasks=(*REQUEST.tasks, slow))
+    with recording(tmp_path, Scope("controls")) as record:
+        ((_, said),) = judge_requests(pool, [both], {"softmax": "m"}, record, progress)
+    assert [one.outcome.value for one in said] == ["accepted", "accepted"]
+    assert [task for _, task in server.asked] == [*both.tasks, slow]
+    assert progress.verdicts == 2
+
+
 def test_the_files_of_the_project_count_for_a_gate_of_one_s_own_alone(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
