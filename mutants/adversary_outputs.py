@@ -111,7 +111,8 @@ def _written(
 
 @contextlib.contextmanager
 def no_launches() -> Iterator[None]:
-    """Let every Triton launch do nothing, compiled and interpreted alike."""
+    """Let every Triton launch do nothing, compiled or interpreted. To compile is no launch."""
+    from triton.compiler.compiler import CompiledKernel
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.interpreter import InterpretedFunction
     from triton.runtime.jit import JITFunction
@@ -119,15 +120,24 @@ def no_launches() -> Iterator[None]:
     def nothing(*_: Any, **__: Any) -> None:
         return None
 
+    def silent(run: Callable[..., Any]) -> Callable[..., Any]:
+        def compiling(*args: Any, **options: Any) -> Any:
+            return run(*args, **options) if options.get("warmup") else None
+
+        return compiling
+
     kinds = (JITFunction, InterpretedFunction, Autotuner)
     found = [(kind, kind.run) for kind in kinds]
+    launcher_for = CompiledKernel.__getitem__
     try:
-        for kind in kinds:
-            kind.run = nothing
+        for kind, run in found:
+            kind.run = silent(run)
+        CompiledKernel.__getitem__ = lambda *_: nothing
         yield
     finally:
         for kind, run in found:
             kind.run = run
+        CompiledKernel.__getitem__ = launcher_for
 
 
 def _has_tensors(value: Any) -> bool:

@@ -41,7 +41,7 @@ class Check(NamedTuple):
 @options.json_option
 @options.out_option
 def command(as_json: bool, out: Path) -> int:
-    """Check Python, torch, Triton, pytest, the interpreter lane, and room for results."""
+    """Check Python, torch, Triton, pytest, the interpreter lane, a GPU, and room for results."""
     import msgspec
 
     results = list(checks(out))
@@ -64,6 +64,7 @@ def checks(out: Path) -> Iterator[Check]:
         ("processes", _processes),
         ("room for results", lambda: _room(out)),
         ("interpreter lane", _lane),
+        ("gpu", _gpu),
     ):
         yield _checked(name, look)
 
@@ -105,6 +106,13 @@ def _pytest() -> str:
         return f"pytest {importlib.metadata.version('pytest')}"
     except importlib.metadata.PackageNotFoundError:
         return "not installed; a gate of kind pytest needs it: pip install pytest"
+
+
+def _gpu() -> str:
+    """Only gates with `lane = "cuda"` and sanitizers need one."""
+    from gatecert.lanes.cuda.gpu import describe_gpu
+
+    return describe_gpu() or 'none; a gate with lane = "cuda" or a sanitizer needs one'
 
 
 def _processes() -> str:

@@ -153,7 +153,7 @@ def verdict_of(ran: Ran, config: GateConfig, verdict: Verdict) -> Verdict:
         return replace(verdict, detail=f"{said}: {_shorten(broken.uncaught)}")
     fault = next((one for one in _deciding(ran) if one.faulted), None)
     if fault is not None:
-        how = f"{said}: {_shorten(fault.uncaught)}"
+        how = f"exit status {ran.status}: {fault.uncaught.splitlines()[0]}"
         return replace(verdict, outcome=GateOutcome.CRASHED, detail=how)
     return replace(verdict, outcome=outcome, reason=Reason.SAID_NO, detail=said)
 

@@ -60,6 +60,13 @@ def is_failure_to_run(error: BaseException) -> bool:
     return _is_of_driver(error) and _says(error, _ILL)
 
 
+def in_a_line(error: BaseException) -> str:
+    """`CompilationError: ... no such function`: a compiler quotes the code, and says what is wrong
+    with it at the end."""
+    lines = [line.strip() for line in described(error).splitlines() if line.strip()]
+    return lines[0] if len(lines) == 1 else f"{lines[0]} {lines[-1]}"
+
+
 def pending_fault() -> str:
     """The fault of a kernel that nobody has waited for yet, in words; "" where there is none.
 

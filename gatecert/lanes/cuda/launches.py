@@ -9,16 +9,18 @@ from typing import Any
 
 import msgspec
 import torch
+from triton.compiler.compiler import CompiledKernel
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
-from gatecert.lanes.cuda.failures import is_failure_to_run
+from gatecert.lanes.cuda.failures import in_a_line, is_failure_to_run
 from gatecert.lanes.interpreter.guards import guard_in_force
 from gatecert.lanes.interpreter.launches import observers, place_of_launch, recorders
 from gatecert.lanes.interpreter.signature import name_of, resolve_grid, signature_of
 from gatecert.lanes.records import Launch, LaunchTrace
 
 _MARK = "_gatecert_tells"
+_OPTIONS = ("num_warps", "num_stages")
 _UNKNOWN = LaunchTrace(
     read=frozenset(),
     wrote=frozenset(),
@@ -39,14 +41,16 @@ def activate() -> None:
     """Tell the recorders and observers in force of every launch of this process, and the guard in
     force of every launch that could not be made.
 
-    What an autotuner launches to choose by is not told, nor that some of its configurations
-    cannot run. Changes Triton for good, but nothing that it does. Idempotent.
+    A kernel that was compiled by `warmup` and is launched as it came from there is told of too.
+    What an autotuner launches to choose by is not, nor that some of its configurations cannot run.
+    Changes Triton for good, but nothing that it does. Idempotent.
     """
     if hasattr(JITFunction.run, _MARK):
         return
     tuning = _Tuning()
     JITFunction.run = _telling(JITFunction.run, tuning)
     Autotuner._bench = _silent(Autotuner._bench, tuning)
+    CompiledKernel.__getitem__ = _telling_of_compiled(CompiledKernel.__getitem__)
 
 
 def _telling(run: Callable[..., Any], tuning: _Tuning) -> Callable[..., Any]:
@@ -58,10 +62,7 @@ def _telling(run: Callable[..., Any], tuning: _Tuning) -> Callable[..., Any]:
         def noted_grid(bound: Mapping[str, Any]) -> Any:
             """Called when all is compiled; the launch comes next."""
             dims = grid(bound) if callable(grid) else grid
-            launch = _described(kernel, bound, options, dims)
-            made.append((launch, bound))
-            for recorder in recorders():
-                recorder.launches.append(launch)
+            made.append((_recorded(kernel.fn, bound, options, dims), bound))
             return dims
 
         asked = grid if warmup else noted_grid
@@ -72,6 +73,27 @@ def _telling(run: Callable[..., Any], tuning: _Tuning) -> Callable[..., Any]:
         return answer
 
     setattr(told, _MARK, True)
+    return told
+
+
+def _telling_of_compiled(launcher_for: Callable[..., Any]) -> Callable[..., Any]:
+    def told(compiled: Any, grid: Any) -> Any:
+        with _failures_noted():
+            launch_it = launcher_for(compiled, grid)
+        kernel = getattr(compiled.src, "fn", None)
+        if kernel is None:  # made of text that is no Python
+            return launch_it
+
+        def launched(*args: Any, **options: Any) -> Any:
+            bound = dict(zip(kernel.arg_names, args, strict=False))
+            made_with = {name: getattr(compiled.metadata, name, None) for name in _OPTIONS}
+            launch = _recorded(kernel.fn, bound, made_with, grid)
+            answer = launch_it(*args, **options)
+            _show(launch, bound)
+            return answer
+
+        return launched
+
     return told
 
 
@@ -95,7 +117,7 @@ def _failures_noted() -> Iterator[None]:
         yield
     except Exception as error:
         if is_failure_to_run(error):
-            guard_in_force().log.add_failure(error)
+            guard_in_force().log.add_failure(in_a_line(error))
         raise
 
 
@@ -107,13 +129,23 @@ def _show(launch: Launch, bound: Mapping[str, Any]) -> None:
             observer.after(launch, tensors, _UNKNOWN)
 
 
+def _recorded(
+    function: Any, bound: Mapping[str, Any], options: Mapping[str, Any], grid: Any
+) -> Launch:
+    """The launch that is about to be made, as it is told to the recorders."""
+    launch = _described(function, bound, options, grid)
+    for recorder in recorders():
+        recorder.launches.append(launch)
+    return launch
+
+
 def _described(
-    kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any], grid: Any
+    function: Any, bound: Mapping[str, Any], options: Mapping[str, Any], grid: Any
 ) -> Launch:
     """The launch as a record; of one that cannot be described, the kernel's name alone."""
     try:
         dims = resolve_grid(grid, bound, options)
-        launch = signature_of(kernel.fn).describe(bound, options, dims)
+        launch = signature_of(function).describe(bound, options, dims)
     except Exception:
-        return Launch(name_of(kernel.fn), (0, 0, 0), (), ())
+        return Launch(name_of(function), (0, 0, 0), (), ())
     return msgspec.structs.replace(launch, launcher=place_of_launch())

@@ -13,7 +13,7 @@ import torch
 from triton.runtime import interpreter as triton_interpreter
 from triton.runtime.errors import InterpreterError
 
-from gatecert.errors import GatecertError
+from gatecert.errors import GatecertError, described
 from gatecert.lanes.interpreter.failures import is_interpreter_failure
 from gatecert.lanes.interpreter.guards import Guard, guard_in_force
 from gatecert.lanes.interpreter.launches import observers, place_of_launch, recorders
@@ -43,7 +43,7 @@ def launch(kernel: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> 
             _launch(kernel, args, options, grid, guard)
     except Exception as error:
         if is_interpreter_failure(error):
-            guard.log.add_failure(error)
+            guard.log.add_failure(described(error))
         raise
 
 

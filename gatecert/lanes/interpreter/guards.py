@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from gatecert.errors import described
 from gatecert.lanes.interpreter.in_force import InForce
 from gatecert.lanes.interpreter.order import ProgramOrder, Schedule
 from gatecert.lanes.records import Finding, FindingKind, GuardPolicy
@@ -49,9 +48,9 @@ class FindingLog:
         """Note that programs of a launch may have worked on the same memory."""
         self.shares_memory = True
 
-    def add_failure(self, error: BaseException) -> None:
-        """Note that a launch failed inside the lane."""
-        self._failures.append(described(error))
+    def add_failure(self, said: str) -> None:
+        """Note that a launch failed inside the lane, and what was said."""
+        self._failures.append(said)
 
     def failures(self) -> tuple[str, ...]:
         """Launches that failed inside the lane, also those whose error was caught outside."""

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import torch
 import triton
 import triton.language as tl
+from triton.compiler.compiler import CompiledKernel
 from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import JITFunction
 
 from gatecert.lanes import interpreter
 from gatecert.lanes.cuda.launches import activate
 from gatecert.lanes.records import GuardPolicy, Launch, LaunchTrace
+from gatecert.mutants.adversary_outputs import no_launches
 
 TOO_LARGE = 4096
 X = torch.zeros(8, 16)
@@ -90,8 +93,31 @@ def told(launch: Callable[[], Any]) -> dict[str, Any]:
     }
 
 
+def compiled_by_warmup() -> Any:
+    """What `warmup` gives, to be launched as it is."""
+    kernel = CompiledKernel.__new__(CompiledKernel)
+    kernel.module = kernel._module_pid = None
+    kernel.src = SimpleNamespace(fn=copy)
+    kernel.metadata = SimpleNamespace(num_warps=2, num_stages=5)
+    return kernel
+
+
+def launch_compiled(compiled: Any, grid: tuple[int, ...]) -> Callable[..., None]:
+    """As `CompiledKernel.__getitem__` does."""
+    return lambda *args, stream=None: None
+
+
+def silenced() -> None:
+    """What an adversary lets be launched."""
+    with no_launches():
+        compiled_by_warmup()[(7, 1, 1)](X, X, 16, 32)
+        copy[(1,)](X, X, 16, BLOCK=32)
+        tuned[(5,)](X, X, 16)
+
+
 if __name__ == "__main__":
     JITFunction.run = stand_in
+    CompiledKernel.__getitem__ = launch_compiled
     activate()
     activate()
     cases: dict[str, Callable[[], Any]] = {
@@ -102,6 +128,8 @@ if __name__ == "__main__":
         "warmup": lambda: copy.warmup(X, X, 16, BLOCK=32, grid=(1,)),
         "autotuned": lambda: tuned[(5,)](X, X, 16),
         "too large": lambda: copy[(1,)](X, X, 16, BLOCK=TOO_LARGE),
+        "compiled": lambda: compiled_by_warmup()[(7, 1, 1)](X, X, 16, 32),
+        "silenced": silenced,
         "misused": lambda: copy[(1,)](X, X, 16),
     }
     print(json.dumps({name: told(launch) for name, launch in cases.items()}))

@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from gatecert.gates.failing import is_no_verdict
-from gatecert.lanes.cuda.failures import is_failure_to_run, is_fault, pending_fault
+from gatecert.lanes.cuda.failures import in_a_line, is_failure_to_run, is_fault, pending_fault
 
 FAULT = "CUDA error: an illegal memory access was encountered\nCUDA kernel errors might be ..."
 
@@ -63,6 +63,15 @@ def test_what_does_not_compile_or_fit_is_known_by_its_type(monkeypatch: pytest.M
     assert not is_failure_to_run(errors.OutOfResources("threads"))
     monkeypatch.setitem(sys.modules, "triton.runtime.errors", errors)
     assert is_failure_to_run(errors.OutOfResources("threads"))
+
+
+def test_a_compilers_error_is_told_by_its_kind_and_its_end() -> None:
+    class CompilationError(Exception):
+        pass
+
+    said = "at 17:16:\n    x = tl.load(p)\n        ^\nno such function"
+    assert in_a_line(CompilationError(said)) == "CompilationError: at 17:16: no such function"
+    assert in_a_line(ValueError("wrong")) == "ValueError: wrong"
 
 
 def waits(raises: str) -> Callable[[], None]:

@@ -60,6 +60,22 @@ def test_of_an_autotuned_kernel_the_chosen_launch_counts_and_no_failed_configura
     assert told["autotuned"]["raised"] == ""
 
 
+def test_a_kernel_that_warming_up_has_compiled_is_told_of_when_it_is_launched(
+    told: dict[str, Any],
+) -> None:
+    (launch,) = told["compiled"]["launches"]
+    assert launch["kernel"].endswith(":copy")
+    assert launch["grid"] == [7, 1, 1]
+    assert launch["constexprs"] == [["BLOCK", 32]]
+    assert (launch["num_warps"], launch["num_stages"]) == (2, 5)
+    assert told["compiled"]["shown"] == told["tuple"]["shown"]
+    assert told["compiled"]["raised"] == ""
+
+
+def test_an_adversary_that_silences_kernels_silences_all_of_them(told: dict[str, Any]) -> None:
+    assert told["silenced"] == {"launches": [], "failures": [], "shown": [], "raised": ""}
+
+
 def test_what_does_not_fit_the_gpu_is_a_failure_also_for_who_catches_it(
     told: dict[str, Any],
 ) -> None:
@@ -67,6 +83,7 @@ def test_what_does_not_fit_the_gpu_is_a_failure_also_for_who_catches_it(
     assert said["raised"] == "OutOfResources"
     (failure,) = said["failures"]
     assert failure.startswith("OutOfResources: out of resource: shared memory")
+    assert "\n" not in failure
 
 
 def test_a_wrong_call_is_the_launchers_own_mistake(told: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ from tests.gatecert.gates.asking import TESTDATA, UNRUNNABLE, WRONG, Judge, Refu
 
 BROKEN = ProcessReport(7, "python", uncaught="ImportError: no driver", no_verdict=True)
 WORKED = ProcessReport(7, "python", uncaught="ValueError: not a softmax")
-FAULTED = ProcessReport(7, "python", uncaught="RuntimeError: CUDA error: x", faulted=True)
+FAULTED = ProcessReport(7, "python", uncaught="RuntimeError: CUDA error: x\nmore", faulted=True)
 FELL_BACK = ProcessReport(7, "python", failures=("LaneRefusal: inline assembly",))
 
 
@@ -64,7 +64,7 @@ def said(end: Ran, **more: object) -> Verdict:
         (
             ran(1, "", "Error", FAULTED),
             GateOutcome.CRASHED,
-            "exit status 1: Error: RuntimeError: CUDA error: x",
+            "exit status 1: RuntimeError: CUDA error: x",
         ),
         (ran(0, "", "", FELL_BACK), GateOutcome.ERROR, "LaneRefusal: inline assembly"),
         (ran(1, "", "", FELL_BACK), GateOutcome.ERROR, "LaneRefusal: inline assembly"),
