@@ -10,6 +10,7 @@ import msgspec
 
 from gatecert.gates.execution import Execution
 from gatecert.gates.records import Reason, Verdict
+from gatecert.lanes import interpreter
 from gatecert.mutants.records import Candidate
 from gatecert.oracle.expectation import Expected
 from gatecert.oracle.observation import Observation, observe
@@ -56,7 +57,8 @@ def sight_of(
 ) -> Sight:
     """Record an execution; `interval` gives the law of the observations' interval scores."""
     if run.error is not None:
-        return Sight(Reason.RAISED, order=order)
+        stopped = interpreter.was_stopped(run.error)
+        return Sight(Reason.BOUNDS if stopped else Reason.RAISED, order=order)
     if breaks_contract:
         return Sight(Reason.CONTRACT, order=order)
     guard = Reason.NONE

@@ -103,7 +103,7 @@ def no_verdict(run: Execution, candidate: Candidate) -> str | None:
     if run.failures:
         return run.failures[0]
     error = run.error
-    if error is None:
+    if error is None or interpreter.was_stopped(error):
         return None
     if is_no_verdict(error) or candidate.kind is CandidateKind.ORIGINAL:
         return described(error)

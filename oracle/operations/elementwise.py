@@ -10,10 +10,14 @@ import torch
 
 from gatecert.oracle.exact import linear
 from gatecert.oracle.relations import Relations, additive, homogeneous
-from gatecert.oracle.schema import Scalar, Tensor, operation
+from gatecert.oracle.schema import Scalar, Tensor, operation, tensor
 from gatecert.oracle.values import MODERATE_RECIPES
 
+# Of factors 0 and infinity, or far from 1 both, another order of products makes NaN or infinity.
+_FINITE = {"nan_injected": "normal", "adversarial": "normal"}
+
 Rows: TypeAlias = Annotated[torch.Tensor, Tensor["B N"]]
+Factor: TypeAlias = Annotated[torch.Tensor, tensor("B N", stand_ins=_FINITE)]
 
 _NOT_MASKED = tuple(name for name in MODERATE_RECIPES if name != "masked_rows")
 _EACH_ALONE = Relations(symmetric="B N", independent="B N", padded={"B": 1.0, "N": 1.0})
@@ -98,7 +102,7 @@ def _swiglu_shadow(y: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.T
     recipes=_NOT_MASKED,
     relations=_LINEAR_IN_B,
 )
-def swiglu(a: Rows, b: Rows) -> Rows:
+def swiglu(a: Rows, b: Factor) -> Rows:
     """silu(a) times b."""
     return a * torch.sigmoid(a) * b
 
@@ -114,6 +118,6 @@ def _geglu_shadow(y: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Te
     recipes=_NOT_MASKED,
     relations=_LINEAR_IN_B,
 )
-def geglu(a: Rows, b: Rows) -> Rows:
+def geglu(a: Rows, b: Factor) -> Rows:
     """gelu in its tanh form of a, times b."""
     return _gelu_by_tanh(a) * b

@@ -12,6 +12,7 @@ from gatecert.gates.execution import Execution, unrepeatable, worst_element
 from gatecert.gates.oracle.cases import PreparedCase, likely_first
 from gatecert.gates.oracle.runs import REPEATED, Call, NoVerdict, orders, turns
 from gatecert.gates.records import GateOutcome, Reason, Verdict, Worst
+from gatecert.lanes import interpreter
 from gatecert.lanes.records import Finding
 from gatecert.mutants.records import Candidate
 from gatecert.oracle.case import Case
@@ -117,6 +118,8 @@ class PreparedOracle:
     def _check(self, prepared: PreparedCase, run: Execution) -> tuple[Failure | None, Closest]:
         """The first failed check of a run, and its closest call."""
         closest = Closest()
+        if interpreter.was_stopped(run.error):
+            return Failure(Reason.BOUNDS, _told(run.findings[0])), closest
         if run.error is not None:
             return Failure(Reason.RAISED, described(run.error)), closest
         broken = contract_violation(self.operation, prepared.case, prepared.inputs, run.outputs)
@@ -134,12 +137,7 @@ class PreparedOracle:
             if judgement.score > closest.score:
                 closest = Closest(judgement.score, prepared.case.id, worst)
         if run.findings:
-            found = run.findings[0]
-            return Failure(
-                Reason.BOUNDS,
-                f"{found.kind.value} by {found.lanes} lanes on argument {found.argument} of "
-                f"{found.kernel}, first at element {found.first_offset}",
-            ), closest
+            return Failure(Reason.BOUNDS, _told(run.findings[0])), closest
         if run.changed:
             return Failure(Reason.INPUT_CHANGED, f"wrote to {', '.join(run.changed)}"), closest
         return None, closest
@@ -206,6 +204,13 @@ class PreparedOracle:
             detail=detail,
             cases=cases,
         )
+
+
+def _told(found: Finding) -> str:
+    return (
+        f"{found.kind.value} by {found.lanes} lanes on argument {found.argument} of "
+        f"{found.kernel}, first at element {found.first_offset}"
+    )
 
 
 def _rejected(verdict: Verdict, failure: Failure, at: PreparedCase) -> Verdict:

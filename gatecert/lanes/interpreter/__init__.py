@@ -12,7 +12,7 @@ operands. fp8 casts saturate, as on Hopper. Inline assembly, `tl.dot_scaled`, fp
 """
 
 from gatecert.lanes.interpreter.activation import activate
-from gatecert.lanes.interpreter.failures import LaneRefusal, is_interpreter_failure
+from gatecert.lanes.interpreter.failures import LaneRefusal, is_interpreter_failure, was_stopped
 from gatecert.lanes.interpreter.fresh_memory import repeatable_memory
 from gatecert.lanes.interpreter.guards import FindingLog, guarded, scheduled
 from gatecert.lanes.interpreter.kernels import is_kernel
@@ -37,4 +37,5 @@ __all__ = [
     "self_test",
     "timed",
     "tuned",
+    "was_stopped",
 ]

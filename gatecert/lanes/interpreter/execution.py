@@ -14,7 +14,7 @@ from triton.runtime import interpreter as triton_interpreter
 from triton.runtime.errors import InterpreterError
 
 from gatecert.errors import GatecertError, described
-from gatecert.lanes.interpreter.failures import is_interpreter_failure
+from gatecert.lanes.interpreter.failures import StoppedLaunch, is_interpreter_failure
 from gatecert.lanes.interpreter.guards import Guard, guard_in_force
 from gatecert.lanes.interpreter.launches import observers, place_of_launch, recorders
 from gatecert.lanes.interpreter.memory import Memory
@@ -102,7 +102,7 @@ def _run_grid(
         with np.errstate(all="ignore"), kernel_runs():
             arguments = signature.tensors(bound, builder.memory)
             _run_programs(rewritten(kernel.fn), arguments, builder, dims, guard)
-    except GatecertError:
+    except (GatecertError, StoppedLaunch):
         raise
     except Exception as error:
         raise InterpreterError(repr(error)) from error

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -18,15 +19,17 @@ import numpy as np
 import torch
 
 from gatecert.lanes.interpreter.accesses import Accesses
-from gatecert.lanes.interpreter.failures import LaneRefusal
+from gatecert.lanes.interpreter.failures import LaneRefusal, StoppedLaunch
 from gatecert.lanes.interpreter.guards import Guard
 from gatecert.lanes.interpreter.numerics import Array
 from gatecert.lanes.interpreter.order import Access
-from gatecert.lanes.records import Finding, FindingKind
+from gatecert.lanes.records import Finding, FindingKind, GuardPolicy
 
 _OFFSET_BITS = 48
 _MIDDLE = 1 << (_OFFSET_BITS - 1)
 _NO_BUFFER = "(no buffer)"
+_ACCESSES_AFTER_A_BAD_ONE = 10_000
+"""A launch of the corpus makes some hundreds; one whose loop ends at poison makes 10^9."""
 
 
 class Buffer:
@@ -65,6 +68,7 @@ class Memory:
         self._live: dict[int, Buffer] | None = None
         self._next_turn: Callable[[Access], None] = _go_on
         self.accesses = Accesses()
+        self._is_counting_down = False
         self.may_misalign = False
         """A pointer changed its element type, or came from an integer."""
 
@@ -257,10 +261,28 @@ class Memory:
 
     def _log(self, kind: FindingKind, argument: str, lanes: int, first_offset: int) -> None:
         self._guard.log.add(Finding(kind, self._kernel, argument, lanes, first_offset))
+        if self._guard.policy is GuardPolicy.STRICT and not self._is_counting_down:
+            self._is_counting_down = True
+            self._next_turn = _counting_down(self._next_turn, self._kernel)
 
 
 def _go_on(access: Access) -> None:
     pass
+
+
+def _counting_down(next_turn: Callable[[Access], None], kernel: str) -> Callable[[Access], None]:
+    """Let so many further accesses pass, and stop the launch at the next."""
+    accesses = itertools.count()
+
+    def count(access: Access) -> None:
+        if next(accesses) >= _ACCESSES_AFTER_A_BAD_ONE:
+            raise StoppedLaunch(
+                f"{kernel} was stopped {_ACCESSES_AFTER_A_BAD_ONE} accesses after its first out "
+                "of bounds"
+            )
+        next_turn(access)
+
+    return count
 
 
 def _number(addresses: Array) -> int:

@@ -47,10 +47,23 @@ class Judge:
         texts = {str(TESTDATA / name): text for name, text in (files or {}).items()}
         kind = CandidateKind.MUTANT if texts else CandidateKind.ORIGINAL
         candidate = Candidate("candidate", kind, "softmax", texts, kernels=kernels)
+        return self.ask(
+            subject, candidate, GateRef(gate, str(TESTDATA), config), stop_at_first, limit_s
+        )
+
+    def ask(
+        self,
+        subject: Subject,
+        candidate: Candidate,
+        gate: GateRef,
+        stop_at_first: bool = True,
+        limit_s: float = 60.0,
+    ) -> Verdict:
+        """The verdict of a gate on any candidate of any subject."""
         request = ShardRequest(
             subject,
-            gates=(GateRef(gate, str(TESTDATA), config),),
-            tasks=(Task(candidate, gate, stop_at_first),),
+            gates=(gate,),
+            tasks=(Task(candidate, gate.name, stop_at_first),),
             # A gate that dies on the original still gets its verdict on the mutant.
             limits=Limits(factor=0.0, minimum_s=limit_s, baseline_s=limit_s),
         )

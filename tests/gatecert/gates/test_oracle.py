@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gatecert.config import CORPUS_CONFIG, load_config
 from gatecert.gates.execution import execute, unrepeatable
 from gatecert.gates.oracle import OracleGate, PreparedCase, in_turns
 from gatecert.gates.records import GateOutcome, Reason, Verdict
@@ -12,6 +13,7 @@ from gatecert.mutants.records import Candidate, CandidateKind
 from gatecert.oracle.cases import cases_for
 from gatecert.oracle.inputs import make_inputs
 from gatecert.oracle.operations import get_operation
+from gatecert.sandbox.protocol import GateRef
 from gatecert.subjects import Subject
 from tests.gatecert.gates import wrong_softmaxes
 from tests.gatecert.gates.asking import TESTDATA, UNRUNNABLE, Judge
@@ -73,10 +75,30 @@ def test_a_program_that_reads_what_the_one_before_it_wrote_is_caught(judge: Judg
     assert verdict.detail.startswith(("with programs interleaved: ", "with programs reversed: "))
 
 
+def test_a_loop_that_ends_at_what_was_read_out_of_bounds_is_stopped_and_rejected(
+    judge: Judge,
+) -> None:
+    verdict = judge("oracle", module="kernels_loop_to_poison")
+    assert (verdict.outcome, verdict.reason) == (GateOutcome.REJECTED, Reason.BOUNDS)
+    assert "load_out_of_bounds" in verdict.detail
+
+
 def test_a_kernel_that_is_wrong_in_one_configuration_only_is_caught(judge: Judge) -> None:
     verdict = judge("oracle", module="kernels_wrong_in_one_config")
     assert (verdict.outcome, verdict.reason) == (GateOutcome.REJECTED, Reason.VALUES)
     assert verdict.cases > 0
+
+
+@pytest.mark.parametrize("strategy", ["nan_injected", "adversarial"])
+@pytest.mark.parametrize("name", ["geglu", "swiglu"])
+def test_a_right_gated_activation_passes_where_values_are_not_finite(
+    judge: Judge, name: str, strategy: str
+) -> None:
+    (subject,) = (one for one in load_config(CORPUS_CONFIG).subjects if one.name == name)
+    original = Candidate("original", CandidateKind.ORIGINAL, name, {})
+    verdict = judge.ask(subject, original, GateRef(f"oracle:{strategy}", ""))
+    assert verdict.outcome is GateOutcome.ACCEPTED, verdict.detail
+    assert verdict.cases > 1
 
 
 @pytest.mark.parametrize("configs", [2, 3, 24, 100])

@@ -47,6 +47,12 @@ def fill_kernel(out, value, start, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def fill_again_kernel(out, start, times):
+    for _ in range(times):
+        tl.store(out + start + tl.arange(0, 8), 1.0)
+
+
+@triton.jit
 def add_kernel(out, seen, places, values, BLOCK: tl.constexpr):
     lanes = tl.arange(0, BLOCK)
     place = tl.load(places + lanes)
@@ -151,6 +157,31 @@ def test_a_bad_store_is_found_and_not_done(policy: GuardPolicy) -> None:
     assert log.findings() == (
         Finding(FindingKind.STORE_OUT_OF_BOUNDS, kernel_name("fill_kernel"), "out", 4, 8),
     )
+
+
+@inside_lane
+def test_a_launch_that_goes_on_long_after_a_bad_access_is_stopped() -> None:
+    out = torch.zeros(8)
+    with (
+        interpreter.guarded(GuardPolicy.STRICT) as log,
+        pytest.raises(Exception, match="10000 accesses after its first out of bounds") as stop,
+    ):
+        fill_again_kernel[(1,)](out, 1, 20_000)
+    assert interpreter.was_stopped(stop.value)
+    assert not interpreter.is_interpreter_failure(stop.value)
+    assert not log.failures()
+    assert log.findings()[0].lanes == 10_001
+
+
+@pytest.mark.parametrize(("start", "policy"), [(0, GuardPolicy.STRICT), (1, GuardPolicy.LENIENT)])
+@inside_lane
+def test_a_long_launch_is_not_stopped_within_bounds_nor_under_an_external_gate(
+    start: int, policy: GuardPolicy
+) -> None:
+    out = torch.zeros(8)
+    with interpreter.guarded(policy):
+        fill_again_kernel[(1,)](out, start, 20_000)
+    assert out[1:].eq(1.0).all()
 
 
 @inside_lane
