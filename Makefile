@@ -26,9 +26,10 @@ test: lint
 	@$(BIN)/python -m compileall -q $(CODE)  # hundreds of short processes import them
 	$(BIN)/pytest -n $(JOBS) --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
 
-docs: $(VENV)/.installed  ## write what is generated under docs/
+docs: $(VENV)/.installed  ## write what is generated under docs/ and in the README
 	$(BIN)/gatecert operators --markdown > docs/operators.md
 	$(BIN)/gatecert init --schema > docs/gatecert.schema.json
+	$(BIN)/python benchmarks/readme_block.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
+from benchmarks.readme_block import README, report_of_corpus, with_block
 from gatecert.calibration.models import MODELS
 from gatecert.campaign.records import Status
 from gatecert.certificate.records import Certificate, SurvivalReason
@@ -101,6 +102,11 @@ def test_detection_limits_are_documented_with_the_errors_that_are_planted() -> N
     limits = page("docs/oracle.md").partition("## Detection limits")[2]
     factors = [variant_of(error)[1:] for error in ERRORS]
     assert f"a factor of {', '.join(factors[:-1])} and {factors[-1]}," in limits
+
+
+def test_the_readme_shows_what_is_printed_of_the_committed_run() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert text == with_block(text, report_of_corpus()), "run `make docs`"
 
 
 def test_the_readme_names_every_command() -> None:

@@ -1,4 +1,4 @@
-"""`gatecert report`: a stored run rendered again; nothing is run."""
+"""`gatecert report`: a stored run, or a certificate, rendered again; nothing is run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import click
 from gatecert.cli import options
 
 if TYPE_CHECKING:
+    from gatecert.certificate import Certificate
     from gatecert.store import Runs
 
 
 @click.command("report", short_help="Print the report of a stored run.")
-@click.argument("run_id", metavar="[RUN]", required=False)
+@click.argument("what", metavar="[RUN|CERTIFICATE]", required=False)
 @click.option(
     "--format",
     "form",
@@ -25,17 +26,32 @@ if TYPE_CHECKING:
 )
 @options.out_option
 @options.json_option
-def command(run_id: str | None, form: str, out: Path, as_json: bool) -> int:
-    """Print the report of a stored RUN (`gatecert runs list`), by default of the latest one.
+def command(what: str | None, form: str, out: Path, as_json: bool) -> int:
+    """Print the report of a stored RUN (`gatecert runs list`), by default of the latest one, or
+    of a CERTIFICATE, a .json file that certify wrote anywhere.
 
     An unfinished run is reported as far as it got. The exit code says whether there was
     something to print, not how the gate fared.
     """
-    from gatecert.certificate import certify
+    from gatecert.cli.certificates import read_certificate
     from gatecert.cli.results import print_certificate
+    from gatecert.reports.markdown import render_markdown
+
+    if what is not None and what.endswith(".json"):
+        certificate = read_certificate(Path(what)).certificate
+    else:
+        certificate = _stored(what, out)
+    if form == "markdown" and not as_json:
+        click.echo(render_markdown(certificate), nl=False)
+    else:
+        print_certificate(certificate, as_json or form == "json")
+    return 0
+
+
+def _stored(run_id: str | None, out: Path) -> Certificate:
+    from gatecert.certificate import certify
     from gatecert.cli.setup import say
     from gatecert.errors import UsageError
-    from gatecert.reports.markdown import render_markdown
     from gatecert.store import open_runs
     from gatecert.store.records import RunState
     from gatecert.store.runs import as_run
@@ -50,12 +66,7 @@ def command(run_id: str | None, form: str, out: Path, as_json: bool) -> int:
     if info.state is not RunState.FINISHED:
         done, tasks = len(stored.verdicts), len(stored.tasks.mine)
         say(f"run {info.id} is {info.state.value}: {done} of {tasks} verdicts, partial figures")
-    certificate = certify(as_run(stored))
-    if form == "markdown" and not as_json:
-        click.echo(render_markdown(certificate), nl=False)
-    else:
-        print_certificate(certificate, as_json or form == "json")
-    return 0
+    return certify(as_run(stored))
 
 
 def _latest(runs: Runs) -> str:

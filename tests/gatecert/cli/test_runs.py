@@ -125,6 +125,19 @@ def test_report_prints_what_the_run_had_written(
     assert "Survivors of oracle" in capsys.readouterr().out
 
 
+def test_report_prints_a_certificate_that_is_given_by_its_file_as_it_printed_its_run(
+    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["report", "r1", "--json"])
+    (tmp_path / "sent.json").write_text(capsys.readouterr().out)
+    main(["report", "r1"])
+    of_the_run = capsys.readouterr().out
+    assert main(["report", str(tmp_path / "sent.json")]) == ExitCode.MET
+    assert capsys.readouterr().out == of_the_run
+    assert main(["report", str(tmp_path / "none.json")]) == ExitCode.USAGE
+    assert "no such file" in capsys.readouterr().err
+
+
 def test_an_unfinished_run_is_reported_as_far_as_it_got_and_says_so(
     out: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
