@@ -22,6 +22,7 @@ from gatecert.lanes.interpreter.execution import call, launch, rewritten
 from gatecert.lanes.interpreter.reduction import associative_scan, reduce
 from gatecert.lanes.interpreter.rewriting import tensor_range
 from gatecert.lanes.interpreter.semantics import bind_builtin
+from gatecert.lanes.interpreter.shortcuts import patch_operand_checks
 
 
 def patch_interpreter() -> None:
@@ -56,6 +57,7 @@ def _patch_builder() -> None:
 
 def _patch_language() -> None:
     semantic = triton_interpreter.interpreter_semantic
+    patch_operand_checks(semantic)
     for scope in (tl, tl.core, tl.tensor, tl.math, tl.core.tensor_descriptor_base):
         for name, member in inspect.getmembers(scope):
             if tl.core.is_builtin(member):

@@ -33,7 +33,7 @@ class Formula:
 
     `outputs` names the dtype of each output, `"input"` for that of the inputs. `makers` make
     the inputs, by place, that are not simply normal. The first `destinations` inputs receive the
-    outputs.
+    outputs. `terms` is how many times the largest output the terms of its sums may be.
     """
 
     reference: Callable[..., Any]
@@ -42,6 +42,7 @@ class Formula:
     outputs: tuple[str, ...] = ("input",)
     makers: Mapping[int, Maker] = field(default_factory=dict)
     destinations: int = 0
+    terms: float = 1.0
 
 
 def softmax(x: torch.Tensor) -> torch.Tensor:
@@ -357,6 +358,7 @@ FORMULAS: dict[str, Formula] = {
         [((b, h, s, d), (b, h, t, d), (b, h, t, d), (b, h, s, d)) for b, h, s, t, d in HEADS],
         (1,),
         ("input",) * 3,
+        terms=4.0,  # of weights whose gradient is a difference of two sums
     ),
     "causal_conv1d": Formula(
         causal_conv1d, [((b, c, s), (c, w), (c,)) for b, c, s, w in SEQUENCES], (1,)

@@ -118,9 +118,10 @@ def check(subject: Subject) -> Iterator[dict[str, object]]:
                 assert found == (None,)
                 found = tuple(inputs[: formula.destinations])
             for kind, want, got in zip(formula.outputs, wanted, found, strict=True):
+                scale = max(1.0, formula.terms * float(want.abs().max()))
                 yield {
                     "case": f"{dtype} {shapes} {layout}",
-                    "excess": excess(got, want, max(1.0, float(want.abs().max())), declared),
+                    "excess": excess(got, want, scale, declared),
                     "dtype": dtype,
                     "wanted": dtype if kind == "input" else kind,
                     "output": str(got.dtype).removeprefix("torch."),
