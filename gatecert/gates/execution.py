@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -57,21 +57,32 @@ def execute(
     """
     written = () if operation is None else (*operation.in_place, *operation.destinations)
     copy = fresh_copy(inputs)
+    run = execute_on(entry, copy, policy, operation)
+    return replace(run, changed=tuple(changed_inputs(inputs, copy, written)))
+
+
+def execute_on(
+    entry: Callable[..., Any],
+    inputs: Inputs,
+    policy: GuardPolicy,
+    operation: Operation | None = None,
+) -> Execution:
+    """The same on exactly these tensors, which it may change: what it changed is not said."""
     result: Any = None
     error: BaseException | None = None
     with interpreter.guarded(policy) as log:
         try:
-            result = entry(*copy.args)
+            result = entry(*inputs.args)
         except Exception as raised:
             error = raised
-    outputs = () if error is not None else _results(result, copy, operation)
+    outputs = () if error is not None else _results(result, inputs, operation)
     return Execution(
         outputs=outputs,
         bits=hash_outputs(outputs),
         error=error,
         failures=log.failures(),
         findings=log.findings(),
-        changed=tuple(changed_inputs(inputs, copy, written)),
+        changed=(),
         shares_memory=log.shares_memory,
     )
 

@@ -50,7 +50,7 @@ class Reason(str, enum.Enum):
     INPUT_CHANGED = "input_changed"
     """An input that is not declared in-place changed."""
     NOT_REPEATABLE = "not_repeatable"
-    """A second run on the same input gave other bits."""
+    """A second run gave other bits on the same input, or the same ones on another."""
     RAISED = "raised"
     """The candidate raised where the original does not."""
     TEST_FAILED = "test_failed"

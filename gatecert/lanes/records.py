@@ -65,12 +65,24 @@ class Finding(msgspec.Struct, frozen=True):
     """Element offset from the start of the buffer, of the first offending lane."""
 
 
+class Poison(str, enum.Enum):
+    """What nobody wrote reads as under the strict policy: fresh memory, lanes that are masked off
+    without `other`, lanes out of bounds. No right kernel can tell one from the other."""
+
+    NAN = "nan"
+    """NaN, and a large odd integer."""
+    HIGH = "high"
+    """A large number, which a maximum keeps where it drops NaN; fresh memory has both signs."""
+    LOW = "low"
+    """A large negative number, which a minimum keeps; fresh memory has both signs."""
+
+
 class GuardPolicy(str, enum.Enum):
     """How the memory hooks treat what is wrong."""
 
     STRICT = "strict"
-    """The oracle's: bad loads and masked-off lanes without `other` read poison (NaN, or a
-    large odd integer); bad stores are recorded and not done."""
+    """The oracle's: bad loads and masked-off lanes without `other` read poison, and fresh memory
+    holds it; bad stores are recorded and not done."""
     LENIENT = "lenient"
     """For external gates: bad loads read finite bytes, masked-off lanes without `other` read
     zero as the stock interpreter does; bad stores are recorded and not done. Never changes a

@@ -10,10 +10,11 @@ from gatecert.errors import described
 from gatecert.gates.cells import Cell, Sight, sight_of
 from gatecert.gates.execution import Execution, unrepeatable, worst_element
 from gatecert.gates.oracle.cases import PreparedCase, likely_first
-from gatecert.gates.oracle.runs import REPEATED, Call, NoVerdict, orders, turns
+from gatecert.gates.oracle.runs import Call, NoVerdict, orders, poisons
+from gatecert.gates.oracle.same_memory import CHECKED, blind_to_new_values
 from gatecert.gates.records import GateOutcome, Reason, Verdict, Worst
 from gatecert.lanes import interpreter
-from gatecert.lanes.records import Finding
+from gatecert.lanes.records import Finding, Poison
 from gatecert.mutants.records import Candidate
 from gatecert.oracle.case import Case
 from gatecert.oracle.comparators import Comparator
@@ -153,16 +154,28 @@ class PreparedOracle:
         """Does a further run of some cases agree? A lone case (a replay) has every check."""
         if self.once:
             return None
-        if REPEATED in turns(number, self._alone):
-            said = unrepeatable(run, call.run_again())
-            if said is not None:
-                return Failure(Reason.NOT_REPEATABLE, said)
+        said = self._unrepeatable(call, run, number)
+        if said is not None:
+            return Failure(Reason.NOT_REPEATABLE, said)
         for order in orders(run, number, self._alone):
             # Its sums may round otherwise, so it is its values that are checked, not its bits.
             failure, _ = self._check(call.prepared, call.run_in(order, number))
             if failure is not None:
                 said = f"with programs {order.value}: {failure.detail}"
                 return replace(failure, detail=said)
+        return None
+
+    def _unrepeatable(self, call: Call, run: Execution, number: int) -> str | None:
+        """Why another call does not repeat what it should, on the cases that have one."""
+        for poison in poisons(number, self._alone):
+            said = unrepeatable(run, call.run_again(poison))
+            if said is None:
+                continue
+            if unrepeatable(run, call.run_again(Poison.NAN)) is None:
+                said += " where memory that nobody wrote, or a masked-off lane, is not NaN"
+            return said
+        if self._alone or number == min(CHECKED, len(self.cases) - 1):
+            return blind_to_new_values(call)
         return None
 
     @property
@@ -175,11 +188,8 @@ class PreparedOracle:
         again: list[Sight] = []
         untold = ""
         try:
-            repeats = (
-                REPEATED not in turns(number, self._alone)
-                or unrepeatable(run, call.run_again()) is None
-            )
-            if not repeats and sight.guard is Reason.NONE:
+            said = self._unrepeatable(call, run, number)
+            if said is not None and sight.guard is Reason.NONE:
                 sight = Sight(Reason.NOT_REPEATABLE, sight.outputs)
             for order in orders(run, number, self._alone):
                 again.append(self._sight(call.prepared, call.run_in(order, number), order.value))

@@ -9,7 +9,7 @@ from typing import Any
 from gatecert.gates.execution import Execution, execute, no_verdict
 from gatecert.gates.oracle.cases import PreparedCase
 from gatecert.lanes import interpreter
-from gatecert.lanes.records import GuardPolicy
+from gatecert.lanes.records import GuardPolicy, Poison
 from gatecert.mutants.records import Candidate
 from gatecert.oracle.operations import Operation
 
@@ -49,11 +49,12 @@ class Call:
             raise NoVerdict(trouble)
         return run
 
-    def run_again(self) -> Execution:
-        """A second run; raises as `run`."""
-        if "" not in self.further:
-            self.further[""] = self.run()
-        return self.further[""]
+    def run_again(self, poison: Poison) -> Execution:
+        """A second run, with other values where nobody wrote any; raises as `run`."""
+        if poison.value not in self.further:
+            with interpreter.poisoned(poison):
+                self.further[poison.value] = self.run()
+        return self.further[poison.value]
 
     def run_in(self, order: interpreter.ProgramOrder, seed: int) -> Execution:
         """A run with its programs in that order; raises as `run`."""
@@ -66,6 +67,15 @@ class Call:
 def turns(number: int, alone: bool) -> Sequence[int]:
     """Whose turn it is in the case at place `number`; a case that is alone has every check."""
     return range(_REPEAT_EVERY) if alone else (number % _REPEAT_EVERY,)
+
+
+def poisons(number: int, alone: bool) -> Sequence[Poison]:
+    """What nobody wrote reads as in further runs alike, in the case at place `number`."""
+    if alone:
+        return Poison.HIGH, Poison.LOW
+    if REPEATED not in turns(number, alone):
+        return ()
+    return (Poison.LOW,) if number // _REPEAT_EVERY % 2 else (Poison.HIGH,)
 
 
 def orders(run: Execution, number: int, alone: bool) -> Iterator[interpreter.ProgramOrder]:

@@ -14,7 +14,7 @@ operands. fp8 casts saturate, as on Hopper. Inline assembly, `tl.dot_scaled`, fp
 from gatecert.lanes.interpreter.activation import activate
 from gatecert.lanes.interpreter.failures import LaneRefusal, is_interpreter_failure, was_stopped
 from gatecert.lanes.interpreter.fresh_memory import repeatable_memory
-from gatecert.lanes.interpreter.guards import FindingLog, guarded, scheduled
+from gatecert.lanes.interpreter.guards import FindingLog, guarded, poisoned, scheduled
 from gatecert.lanes.interpreter.kernels import is_kernel
 from gatecert.lanes.interpreter.launches import dry_run, observed, recording, tuned
 from gatecert.lanes.interpreter.order import ProgramOrder
@@ -31,6 +31,7 @@ __all__ = [
     "is_interpreter_failure",
     "is_kernel",
     "observed",
+    "poisoned",
     "recording",
     "repeatable_memory",
     "scheduled",

@@ -17,7 +17,8 @@ from torch.overrides import TorchFunctionMode
 
 _PERIOD = 1021
 """A prime, so that leftovers do not line up with rows or blocks."""
-_LEFTOVERS = np.random.default_rng(0).uniform(-3.0, 3.0, _PERIOD)
+_LARGEST = 3.0
+_LEFTOVERS = np.random.default_rng(0).uniform(-1.0, 1.0, _PERIOD)
 _MAKERS = frozenset(
     {
         torch.empty,
@@ -31,15 +32,19 @@ _MAKERS = frozenset(
 
 
 @contextlib.contextmanager
-def repeatable_memory() -> Iterator[None]:
+def repeatable_memory(largest: float = _LARGEST) -> Iterator[None]:
     """Tensors that torch makes without initialising them hold finite values of both signs, unless
     torch itself fills them, as it does where deterministic algorithms are asked for."""
-    with _Filled():
+    with _Filled(largest):
         yield
 
 
 class _Filled(TorchFunctionMode):
     """Fills what torch's makers of uninitialised tensors give."""
+
+    def __init__(self, largest: float) -> None:
+        super().__init__()
+        self._largest = largest
 
     def __torch_function__(
         self,
@@ -50,7 +55,7 @@ class _Filled(TorchFunctionMode):
     ) -> Any:
         result = func(*args, **(kwargs or {}))
         if func in _MAKERS and _is_fillable(result) and not _fills_itself():
-            _fill(result)
+            _fill(result, self._largest)
         return result
 
 
@@ -68,15 +73,15 @@ def _fills_itself() -> bool:
 
 
 @functools.cache
-def _leftovers_on(device: torch.device) -> torch.Tensor:
-    return torch.from_numpy(_LEFTOVERS).to(device)
+def _leftovers_on(device: torch.device, largest: float) -> torch.Tensor:
+    return torch.from_numpy(_LEFTOVERS * largest).to(device)
 
 
-def _fill(tensor: torch.Tensor) -> None:
+def _fill(tensor: torch.Tensor, largest: float) -> None:
     # Dtypes that nothing can be copied to, views whose elements share memory, and what would take
     # the last of a GPU's memory stay as they are.
     with torch.no_grad(), contextlib.suppress(RuntimeError):
         periods = -(-tensor.numel() // _PERIOD)
-        values = _leftovers_on(tensor.device).repeat(periods)[: tensor.numel()]
+        values = _leftovers_on(tensor.device, largest).repeat(periods)[: tensor.numel()]
         # The storage may be larger than the view; what a gate can see of it is filled.
         tensor.copy_(values.view(tensor.shape))

@@ -14,13 +14,16 @@ from typing import Any
 import numpy as np
 import torch
 
+from gatecert.lanes.interpreter.fresh_memory import repeatable_memory
 from gatecert.lanes.interpreter.in_force import InForce
 from gatecert.lanes.interpreter.order import ProgramOrder, Schedule
-from gatecert.lanes.records import Finding, FindingKind, GuardPolicy
+from gatecert.lanes.records import Finding, FindingKind, GuardPolicy, Poison
 
 _FORWARD = Schedule()
-_POISON_BYTE = 0x55
-"""Repeated, it is a large odd integer of every width."""
+_BYTES = {Poison.NAN: 0x55, Poison.HIGH: 0x2B, Poison.LOW: 0xD5}
+"""Repeated, each is a large odd integer of every width; the last is negative."""
+_LARGE = 30_000.0
+_LARGE_IN_A_BYTE = 240.0
 
 
 class FindingLog:
@@ -64,25 +67,29 @@ class Guard:
     policy: GuardPolicy = GuardPolicy.LENIENT
     log: FindingLog = field(default_factory=FindingLog)
     schedule: Schedule = _FORWARD
+    poison: Poison = Poison.NAN
 
     def bad_load(self, dtype: np.dtype[Any]) -> Any:
         """What a lane outside its buffer reads."""
         if self.policy is GuardPolicy.STRICT:
-            return poison(dtype)
+            return poison(dtype, self.poison)
         return dtype.type(1) if dtype.kind in "iub" else dtype.type(0.5)
 
     def masked_off(self, dtype: np.dtype[Any]) -> Any:
         """What a masked-off lane of a load without `other` reads."""
-        return poison(dtype) if self.policy is GuardPolicy.STRICT else dtype.type(0)
+        return poison(dtype, self.poison) if self.policy is GuardPolicy.STRICT else dtype.type(0)
 
 
-def poison(dtype: np.dtype[Any]) -> Any:
-    """NaN, or a large odd integer."""
+def poison(dtype: np.dtype[Any], kind: Poison = Poison.NAN) -> Any:
+    """What nobody wrote, of this dtype."""
     if dtype.kind == "b":
-        return np.bool_(True)
+        return np.bool_(kind is Poison.NAN)
     if dtype.kind in "iu":
-        return np.full(dtype.itemsize, _POISON_BYTE, np.uint8).view(dtype)[0]
-    return dtype.type(np.nan)
+        return np.full(dtype.itemsize, _BYTES[kind], np.uint8).view(dtype)[0]
+    if kind is Poison.NAN:
+        return dtype.type(np.nan)
+    large = _LARGE_IN_A_BYTE if dtype.itemsize == 1 else _LARGE
+    return dtype.type(large if kind is Poison.HIGH else -large)
 
 
 _IN_FORCE: InForce[Guard | None] = InForce(None)
@@ -98,15 +105,11 @@ def guarded(policy: GuardPolicy) -> Iterator[FindingLog]:
     """Check every lane of every load, store and atomic; under STRICT also poison memory.
 
     Under STRICT, tensors that torch makes without initialising them (`torch.empty`, ...) hold
-    NaN or the largest integer.
+    NaN or the largest integer, or what `poisoned` says.
     """
-    log = FindingLog()
-    poisoned = policy is GuardPolicy.STRICT
-    with (
-        _IN_FORCE.set(replace(guard_in_force(), policy=policy, log=log)),
-        _poisoned_memory() if poisoned else contextlib.nullcontext(),
-    ):
-        yield log
+    guard = replace(guard_in_force(), policy=policy, log=FindingLog())
+    with _IN_FORCE.set(guard), _fresh_memory(guard):
+        yield guard.log
 
 
 @contextlib.contextmanager
@@ -117,7 +120,20 @@ def scheduled(order: ProgramOrder, seed: int = 0) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _poisoned_memory() -> Iterator[None]:
+def poisoned(kind: Poison) -> Iterator[None]:
+    """Let what nobody wrote read as this under the strict policy: a right kernel cannot tell."""
+    with _IN_FORCE.set(replace(guard_in_force(), poison=kind)):
+        yield
+
+
+def _fresh_memory(guard: Guard) -> contextlib.AbstractContextManager[None]:
+    if guard.policy is not GuardPolicy.STRICT:
+        return contextlib.nullcontext()
+    return _nan_memory() if guard.poison is Poison.NAN else repeatable_memory(_LARGE)
+
+
+@contextlib.contextmanager
+def _nan_memory() -> Iterator[None]:
     # Its type is made at run time, out of the checker's sight.
     deterministic: Any = torch.utils.deterministic
     before = (

@@ -58,6 +58,16 @@ def test_an_output_that_the_next_call_changes_is_not_repeatable() -> None:
     assert verdict.detail == "the first call's output changed during a second call"
 
 
+def test_a_result_that_is_kept_by_the_address_of_its_input_is_not_repeatable() -> None:
+    verdict = say("kept_by_address", "float32", quick=True)
+    assert (verdict.outcome, verdict.reason) == (GateOutcome.REJECTED, Reason.NOT_REPEATABLE)
+    assert verdict.detail.startswith("a call on the same tensors with other values")
+
+
+def test_a_result_that_is_kept_until_its_input_is_written_to_is_right() -> None:
+    assert say("kept_by_address_and_version", *DTYPES).outcome is GateOutcome.ACCEPTED
+
+
 def test_outputs_without_elements_share_no_memory() -> None:
     inputs = make_inputs(
         get_operation("softmax"), cases_for(get_operation("softmax"), dtypes=DTYPES)[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gatecert.gates.records import GateOutcome, Verdict
+from gatecert.gates.records import GateOutcome, Reason, Verdict
 from gatecert.mutants.records import original
 from gatecert.sandbox.protocol import GateRef, Judged, Limits, ShardRequest, Task
 from gatecert.subjects import Subject
@@ -34,6 +34,22 @@ def say(
     )
     (said,) = [e.verdict for e in judge.server.ask(request) if isinstance(e, Judged)]
     return said
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("unwritten", ["masked_off_lanes", "fresh_memory"])
+def test_a_maximum_with_what_nobody_wrote_is_caught(
+    judge: Judge, unwritten: str, dtype: str
+) -> None:
+    entry = f"kernels_unwritten_maximum:softmax_over_{unwritten}"
+    verdict = say(judge, entry, "softmax", dtype)
+    assert (verdict.outcome, verdict.reason) == (GateOutcome.REJECTED, Reason.NOT_REPEATABLE)
+    assert verdict.detail.endswith("masked-off lane, is not NaN")
+
+
+def test_a_maximum_with_memory_that_the_launcher_filled_is_right(judge: Judge) -> None:
+    entry = "kernels_unwritten_maximum:softmax_over_memory_that_it_fills"
+    assert say(judge, entry, "softmax", "float32").outcome is GateOutcome.ACCEPTED
 
 
 @pytest.mark.parametrize("layouts", [("transposed",), ("contiguous", "row_padded", "expanded")])
