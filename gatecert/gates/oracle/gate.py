@@ -58,7 +58,7 @@ class OracleGate:
         """
         assert subject.operation is not None
         operation = resolve_operation(subject.operation)
-        _check_reference(operation, subject, seed)
+        check_declared(operation, subject, seed)
         cases = self.cases(subject, seed=seed, quick=quick)
         if not cases:
             raise UsageError(
@@ -100,8 +100,12 @@ class OracleGate:
         return "quick" if quick else subject.profile.strategy or self.strategy
 
 
-def _check_reference(operation: Operation, subject: Subject, seed: int) -> None:
-    """Hold the reference to what is declared of it, in the two cases that show most."""
+def check_declared(operation: Operation, subject: Subject, seed: int) -> None:
+    """Hold the reference to what is declared of it, in the two cases that show most.
+
+    Raises:
+        EnvironmentFailure: it is not so.
+    """
     dtypes, blocks = subject.dtypes[:1], subject.blocks
     cases = cases_for(operation, dtypes=dtypes, blocks=blocks, strategy=RELATIONS, seed=seed)
     for case in cases[:2]:
