@@ -68,17 +68,17 @@ class Row(msgspec.Struct, frozen=True):
 
     `seconds` are those of a case by part. `judged` is the ratio without the observation, `ratio`
     with it, `largest` the largest of a case; `further` that of all cases of the strategy with their
-    further runs, without observation.
+    further runs, without observation. Cases that Triton's own interpreter cannot run are told.
     """
 
     subject: str
     cases: int
     repeats: int
-    ratio: float
-    judged: float
-    largest: float
-    further: float
-    seconds: dict[str, float]
+    ratio: float = 0.0
+    judged: float = 0.0
+    largest: float = 0.0
+    further: float = 0.0
+    seconds: dict[str, float] = {}
     failed: tuple[str, ...] = ()
 
 
@@ -124,7 +124,8 @@ def main() -> None:
         for row in pool.map(one, missing):
             rows[row.subject] = row
             _write(options.output, summed_up(report, list(rows.values())))
-            print(f"{row.subject:26} {row.ratio:5.2f} (largest {row.largest:.2f})", flush=True)
+            said = f"{row.ratio:5.2f} (largest {row.largest:.2f})" if row.cases else row.failed[0]
+            print(f"{row.subject:26} {said}", flush=True)
     report = summed_up(report, [rows[name] for name in names])
     low, high = report.interval
     print(f"{report.subjects} subjects: median {report.median:.2f} [{low:.2f}, {high:.2f}]")
@@ -158,6 +159,9 @@ def row_of(name: str, repeats: int, turns: Sequence[Sequence[Turn]]) -> Row:
         if case not in failed
     }
     whole = medians.pop(ALL_CASES)[ALL_CASES]
+    told = tuple(f"{case}: {why}" for case, why in failed.items())
+    if not medians:
+        return Row(name, 0, repeats, failed=told)
     base = {case: parts[BARE] + parts[REFERENCE] for case, parts in medians.items()}
     ratios = [(p[GUARDED] + p[OBSERVATION]) / base[case] for case, p in medians.items()]
     return Row(
@@ -171,18 +175,18 @@ def row_of(name: str, repeats: int, turns: Sequence[Sequence[Turn]]) -> Row:
         seconds={
             part: statistics.median(parts[part] for parts in medians.values()) for part in PARTS
         },
-        failed=tuple(f"{case}: {why}" for case, why in failed.items()),
+        failed=told,
     )
 
 
 def summed_up(report: Report, rows: Sequence[Row]) -> Report:
     """The report with these rows."""
-    ratios = np.array([row.ratio for row in rows])
+    ratios = np.array([row.ratio for row in rows if row.cases])
     drawn = np.random.default_rng(0).choice(ratios, (_RESAMPLES, len(ratios)))
     low, high = np.quantile(np.median(drawn, axis=1), [0.025, 0.975])
     return msgspec.structs.replace(
         report,
-        subjects=len(rows),
+        subjects=len(ratios),
         median=float(np.median(ratios)),
         interval=(float(low), float(high)),
         largest=float(ratios.max()),

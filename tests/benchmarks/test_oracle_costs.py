@@ -43,6 +43,16 @@ def test_a_case_that_the_bare_interpreter_cannot_run_is_told_and_not_counted() -
     assert (row.cases, row.ratio, row.failed) == (1, 1.0, ("b: TypeError: no",))
 
 
+def test_a_subject_that_the_bare_interpreter_cannot_run_at_all_is_told_and_not_summed_up() -> None:
+    turns = turns_of({}, {"a": 1.0}, 1.0)
+    turns[0].append(Turn("a", failed="TypeError: no"))
+    lost = row_of("softmax", 1, turns)
+    assert (lost.cases, lost.failed) == (0, ("a: TypeError: no",))
+    report = Report("", describe_environment(""), "a machine")
+    found = summed_up(report, [lost, row_of("gelu", 1, turns_of({"a": 1.0}, {"a": 1.0}, 1.0))])
+    assert (found.subjects, found.median) == (1, 1.0)
+
+
 def test_the_report_has_the_median_of_subjects_with_an_interval_and_the_largest() -> None:
     rows = [
         row_of(str(ratio), 1, turns_of({"a": 1.0}, {"a": 2 * ratio - 1}, 1.0))
