@@ -15,6 +15,7 @@ from gatecert.gates.records import GateOutcome, Verdict
 from gatecert.oracle.case import Case
 from gatecert.oracle.operations import Operation
 from gatecert.subjects import Subject
+from gatecert.witness.case_runs import CaseRuns
 from gatecert.witness.records import (
     RUNS,
     Change,
@@ -26,7 +27,7 @@ from gatecert.witness.records import (
     Tried,
     Witness,
 )
-from gatecert.witness.runs import Runs, fails
+from gatecert.witness.runs import fails
 from gatecert.witness.search import SHARES, Attempt, Search, nearest
 from gatecert.witness.space import Value, changed
 
@@ -86,7 +87,7 @@ class Hunting:
     subject: Subject
     own: Sequence[Case]
     search: Search
-    runs: Runs
+    runs: CaseRuns
     budget: HuntBudget
     tally: Tally = field(default_factory=Tally)
     began: float = field(default_factory=time.monotonic)

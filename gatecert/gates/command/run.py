@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,11 +18,13 @@ import msgspec
 import gatecert
 from gatecert.gates.command.elsewhere import Elsewhere, read_reports
 from gatecert.lanes.cuda.gpu import with_gpus
+from gatecert.lanes.interpreter.in_force import InForce
 from gatecert.processes import die_with_parent
 from gatecert.sandbox.placing import Placing
 
 VARIABLE = "GATECERT_SITE"
 _OUTPUT_BYTES = 1 << 20
+_CAPTURE = InForce("")
 _SITE = '''"""Of gatecert: gives this process its overlay, then makes way for your sitecustomize."""
 
 import json
@@ -71,7 +74,8 @@ class SiteRequest(msgspec.Struct, frozen=True):
 
     `files` are the overlay; `tree` and `roots` the placing of the private tree. With `interpret`
     kernels run in the interpreter lane, else they are compiled for the GPU. With `watch`
-    evidence is collected about `kernels` and the subject's `entry`.
+    evidence is collected about `kernels` and the subject's `entry`. Calls of the entry are written
+    to the folder `capture`, where there is one.
     """
 
     reports: str
@@ -82,6 +86,14 @@ class SiteRequest(msgspec.Struct, frozen=True):
     watch: bool = False
     kernels: tuple[str, ...] = ()
     entry: str = ""
+    capture: str = ""
+
+
+@contextlib.contextmanager
+def capturing(folder: str) -> Iterator[None]:
+    """Every Python process of a command that is run inside writes the calls of the entry there."""
+    with _CAPTURE.set(folder):
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +147,7 @@ class Command:
             watch=watch,
             kernels=tuple(kernels),
             entry=entry,
+            capture=_CAPTURE.value,
         )
         (site / "reports").mkdir()
         (site / "request.json").write_bytes(msgspec.json.encode(request))

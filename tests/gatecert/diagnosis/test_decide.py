@@ -89,9 +89,7 @@ def test_evidence_gives_its_causes(seen: Evidence, causes: tuple[Cause, ...]) ->
     assert tuple(one.cause for one in decide(seen).causes) == causes
 
 
-def test_every_combination_of_facts_has_causes_and_a_mutant_with_a_witness_is_never_without() -> (
-    None
-):
+def test_all_facts_have_causes_and_a_mutant_with_a_witness_is_never_without_one() -> None:
     three = (True, False, None)
     for seen, reached, noise, witness, passes, here, elsewhere in itertools.product(
         (True, False), three, three, (True, False), three, (True, False), (True, False)
