@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable
 
 from gatecert.campaign.records import Status
 from gatecert.certificate.known import ON_IT
-from gatecert.certificate.records import Result, SurvivalReason, Survivor
+from gatecert.certificate.records import Result, Survivor
+from gatecert.diagnosis.records import Cause
 from gatecert.gates.records import Reason, Worst
 from gatecert.mutants.suppression import ignore_comment
 
@@ -41,7 +42,7 @@ def survivor_lines(survivor: Survivor, told: Collection[str] = ()) -> list[str]:
     ]
     lines += fact_lines(fact for fact in survivor.known if fact not in told)
     # Of equal bits the error is what the original has too: its own rounding.
-    own = survivor.reason is SurvivalReason.UNINFECTED
+    own = survivor.reason is Cause.UNINFECTED
     whose = ", the original's own rounding: the outputs are equal, bit for bit" if own else ""
     if survivor.worst is not None:
         lines.append(f"  worst:   {worst_element(survivor.worst)}{whose}")

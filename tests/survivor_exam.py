@@ -162,10 +162,8 @@ def main() -> None:
         known[answer.id] = answer
         mark = "right" if answer.right else "WRONG"
         causes = ", ".join(cause.value for cause in answer.causes)
-        print(
-            f"{answer.id} {mark} {answer.seconds:.0f} s: {causes} (label {', '.join(answer.label)})",
-            flush=True,
-        )
+        label = ", ".join(answer.label)
+        print(f"{answer.id} {mark} {answer.seconds:.0f} s: {causes} (label {label})", flush=True)
         print(f"    {json.dumps(answer.said)}", flush=True)
         if options.out is not None:
             body = msgspec.json.encode([known[one.id] for one in situations() if one.id in known])

@@ -33,6 +33,7 @@ from gatecert.sandbox.protocol import GateRef, Probed
 from gatecert.sandbox.signatures import signature_of
 from gatecert.store.records import Shard
 from gatecert.subjects import Subject
+from gatecert.witness.records import HuntBudget
 
 _NOT_LAUNCHED = "not launched by"
 _LEAVE_OUT_KERNELS = ("/does_nothing", "/returns_freed_memory")
@@ -65,6 +66,8 @@ class Plan:
     """Only so many mutants, drawn at random; 0: all."""
     time_budget_s: float = 0.0
     """After so much time of judging no further mutant is started; 0: no limit."""
+    explain: HuntBudget | None = None
+    """Measure why the chosen gate's survivors survived, with so much search for each."""
     ignore: tuple[Entry, ...] = ()
     """Entries of the ignore file."""
     left_out: Mapping[str, str] = field(default_factory=dict)

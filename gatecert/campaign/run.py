@@ -13,6 +13,7 @@ from gatecert.campaign.clock import Clock
 from gatecert.campaign.comparer import Comparer, part_of
 from gatecert.campaign.diffs import with_paths
 from gatecert.campaign.environment import describe_environment
+from gatecert.campaign.explaining import explain_survivors
 from gatecert.campaign.gate_files import gate_roots
 from gatecert.campaign.ignoring import idle_rules_of, with_ignored
 from gatecert.campaign.plan import (
@@ -160,6 +161,10 @@ def run_campaign(plan: Plan, record: RunRecord, progress: Progress) -> Run:
         if not interrupted and plan.shard is None:
             with clock.part("compile survivors"):
                 comparer.compare_survivors(planned, comparisons, verdicts)
+            if plan.explain is not None:
+                with clock.part("explain survivors"):
+                    keys = {task.place: task.key for task in _keyed(plan, work, marks)}
+                    interrupted = explain_survivors(plan, planned, verdicts, keys, record, progress)
     record.note_timings(clock.seconds)
     return msgspec.structs.replace(record.run(), interrupted=interrupted)
 

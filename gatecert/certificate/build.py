@@ -20,7 +20,6 @@ from gatecert.certificate.records import (
     Observable,
     Result,
     SubjectSummary,
-    SurvivalReason,
     Survivor,
     Unseen,
 )
@@ -28,6 +27,8 @@ from gatecert.certificate.scope import ignored, not_tested, relative, selection_
 from gatecert.certificate.seal import sealed
 from gatecert.certificate.status import status_of
 from gatecert.certificate.wiring import reasons_of, weaknesses_of
+from gatecert.diagnosis.decide import decide
+from gatecert.diagnosis.records import Cause, Evidence
 from gatecert.gates.records import GateOutcome, Reason, Verdict, is_oracle
 from gatecert.mutants.records import CodeComparison, CodeVerdict, Mutant, original
 from gatecert.operators.records import ObservableBy
@@ -57,6 +58,7 @@ class Scored:
     """Why a person ignores it."""
     same_as: str = ""
     same_on_launches: bool = False
+    explanation: Evidence | None = None
 
 
 def certify(run: Run) -> Certificate:
@@ -116,6 +118,7 @@ def _scored(run: Run, gate: str) -> Iterator[Scored]:
         baseline = verdicts.get(original(part.subject.name).id)
         oracle = _trusted_oracle(part)
         reasons = {one.mutant: one.reason for one in part.ignored}
+        explanations = {one.mutant: one for one in part.explanations if one.gate == gate}
         for mutant in part.mutants:
             comparison = comparisons.get(mutant.id)
             chosen = mutant.id not in not_sampled and (mutant.id, gate) not in not_reached
@@ -136,6 +139,7 @@ def _scored(run: Run, gate: str) -> Iterator[Scored]:
                 reasons.get(mutant.id, ""),
                 comparison.duplicate_of if comparison else "",
                 _is_same_on_launches(comparison, verdict),
+                explanations.get(mutant.id),
             )
 
 
@@ -225,8 +229,12 @@ def _counts_as(one: Scored, status: Status) -> bool:
 def _survivor(one: Scored, run: Run) -> Survivor:
     mutant, verdict = one.mutant, one.verdict
     assert verdict is not None  # a mutant survives by a verdict alone
+    evidence = _with_allowed(one.explanation, verdict)
+    because = decide(evidence).causes if evidence is not None else ()
     reason = _survival_reason(verdict, one)
-    told = reason in (SurvivalReason.UNREACHED, SurvivalReason.UNEXPLAINED)
+    if because and because[0].cause is not Cause.UNEXPLAINED:
+        reason = because[0].cause
+    told = reason in (Cause.UNREACHED, Cause.UNEXPLAINED)
     known = tuple(facts(verdict, one.original, one.reach)) if told else ()
     killed = one.oracle if one.oracle and one.oracle.reason is not Reason.NONE else None
     return Survivor(
@@ -246,22 +254,31 @@ def _survivor(one: Scored, run: Run) -> Survivor:
         path=relative(mutant.path, run, mutant.module),
         line=mutant.line,
         known=_SAME if one.same_on_launches else known,
+        because=because,
+        evidence=evidence,
     )
 
 
-def _survival_reason(verdict: Verdict, one: Scored) -> SurvivalReason:
+def _with_allowed(evidence: Evidence | None, verdict: Verdict) -> Evidence | None:
+    """What the gate's own comparison said belongs to it, where it shows that."""
+    if evidence is None or not verdict.margin:
+        return evidence
+    return msgspec.structs.replace(evidence, allowed=verdict.margin)
+
+
+def _survival_reason(verdict: Verdict, one: Scored) -> Cause:
     original = one.original
     if verdict.launches > 0 and one.reach and not one.reach & set(verdict.kernels):
-        return SurvivalReason.UNREACHED
+        return Cause.UNREACHED
     if original is not None and original.launches > 0 and verdict.launches == 0:
-        return SurvivalReason.UNREACHED
+        return Cause.UNREACHED
     if one.same_on_launches:
-        return SurvivalReason.UNINFECTED
+        return Cause.UNINFECTED
     if original is None or not verdict.bits or not original.bits:
-        return SurvivalReason.UNEXPLAINED
+        return Cause.UNEXPLAINED
     if verdict.bits == original.bits:
-        return SurvivalReason.UNINFECTED
-    return SurvivalReason.TOLERATED
+        return Cause.UNINFECTED
+    return Cause.TOLERATED
 
 
 def _unseen(one: Scored) -> Unseen:

@@ -6,11 +6,10 @@ the same mutants. docs/certificate.md explains each key.
 
 from __future__ import annotations
 
-import enum
-
 import msgspec
 
 from gatecert.campaign.records import Environment, Status
+from gatecert.diagnosis.records import Because, Cause, Evidence
 from gatecert.gates.records import GateOutcome, Reason, Worst
 from gatecert.gates.wiring.weaknesses import NamedWeakness, Weakness
 from gatecert.mutants.records import Ignored, Skip
@@ -99,19 +98,6 @@ class Adversaries(msgspec.Struct, frozen=True):
     """Weaknesses that explain why an adversary was accepted, by its id."""
 
 
-class SurvivalReason(str, enum.Enum):
-    """Why a mutant survived: the first reason that evidence supports."""
-
-    UNREACHED = "unreached"
-    """The gate never launched the mutated kernel."""
-    UNINFECTED = "uninfected"
-    """Outputs are the original's, bit for bit, on all the gate's inputs."""
-    TOLERATED = "tolerated"
-    """Outputs differ, and the comparator allowed it."""
-    UNEXPLAINED = "unexplained"
-    """This gate gives no evidence of why."""
-
-
 class Survivor(msgspec.Struct, frozen=True):
     """A mutant that a gate accepted."""
 
@@ -121,7 +107,7 @@ class Survivor(msgspec.Struct, frozen=True):
     bug_class: str
     detail: str
     diff: str
-    reason: SurvivalReason
+    reason: Cause
     case: str
     worst: Worst | None
     margin: float
@@ -138,6 +124,12 @@ class Survivor(msgspec.Struct, frozen=True):
     known: tuple[str, ...] = ()
     """What was recorded of a gate that does not show outputs, a fact each: its tests, what they
     launch, what they compare by."""
+    because: tuple[Because, ...] = ()
+    """Every cause that evidence supports, the first one first; of runs that explain survivors."""
+    evidence: Evidence | None = None
+    """What the causes follow from."""
+    remedies: tuple[str, ...] = ()
+    """What to add to the gate, each ready to be pasted."""
 
 
 class GateScore(msgspec.Struct, frozen=True):
