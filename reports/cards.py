@@ -11,6 +11,7 @@ from gatecert.certificate.records import Result, Survivor
 from gatecert.diagnosis.records import Cause
 from gatecert.gates.records import Reason, Worst
 from gatecert.mutants.suppression import ignore_comment
+from gatecert.reports.why import why_lines
 
 _MEANS = {
     Status.UNVIABLE: "it compiles for no signature of the declared domain",
@@ -40,6 +41,7 @@ def survivor_lines(survivor: Survivor, told: Collection[str] = ()) -> list[str]:
         f"  planted: {survivor.detail}",
         f"  reason:  {survivor.reason.value}",
     ]
+    lines += why_lines(survivor)
     lines += fact_lines(fact for fact in survivor.known if fact not in told)
     # Of equal bits the error is what the original has too: its own rounding.
     own = survivor.reason is Cause.UNINFECTED

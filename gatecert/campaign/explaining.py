@@ -82,7 +82,7 @@ class Explaining:
             if mutant.scored
             and mutant.id not in ignored
             and status_of(mutant, comparisons.get(mutant.id), verdicts.get(mutant.id), shows)
-            in (Status.SURVIVED, Status.UNREPORTED)
+            is Status.SURVIVED
         ]
 
     def _requests(

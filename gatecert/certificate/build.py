@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
 
 import msgspec
 
 from gatecert.campaign.records import LANE_SHOWS, Run, Status, SubjectRun
 from gatecert.certificate.contradictions import contradictions
 from gatecert.certificate.controls import adversaries_of, control_results, controls_of
-from gatecert.certificate.known import facts
 from gatecert.certificate.records import (
     Certificate,
     Counts,
@@ -20,45 +18,22 @@ from gatecert.certificate.records import (
     Observable,
     Result,
     SubjectSummary,
-    Survivor,
     Unseen,
 )
-from gatecert.certificate.scope import ignored, not_tested, relative, selection_of, skipped
+from gatecert.certificate.scope import ignored, not_tested, selection_of, skipped
+from gatecert.certificate.scored import Scored
 from gatecert.certificate.seal import sealed
 from gatecert.certificate.status import status_of
+from gatecert.certificate.survivors import survivor_of
 from gatecert.certificate.wiring import reasons_of, weaknesses_of
-from gatecert.diagnosis.decide import decide
-from gatecert.diagnosis.records import Cause, Evidence
-from gatecert.gates.records import GateOutcome, Reason, Verdict, is_oracle
+from gatecert.gates.records import GateOutcome, Verdict, is_oracle
 from gatecert.mutants.records import CodeComparison, CodeVerdict, Mutant, original
 from gatecert.operators.records import ObservableBy
 from gatecert.statistics import Rate, cluster_bootstrap, macro_average, tally, wilson
 from gatecert.wording import count
 
 _DETECTED = frozenset({Status.KILLED, Status.CRASHED, Status.TIMEOUT})
-_SAME = (
-    "its compiled code is the original's on all that the gate launches; what it does elsewhere is "
-    "not known, since the subject declares no operation",
-)
 _NEVER_RUN = frozenset({Status.UNVIABLE, Status.EQUIVALENT, Status.DUPLICATE})
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """A mutant with its status and verdict under one gate, and the original's verdict."""
-
-    mutant: Mutant
-    status: Status
-    verdict: Verdict | None
-    original: Verdict | None
-    reach: frozenset[str] = frozenset()
-    """Kernels whose launch runs the mutated function, or that a mutated launcher launches."""
-    oracle: Verdict | None = None
-    ignored: str = ""
-    """Why a person ignores it."""
-    same_as: str = ""
-    same_on_launches: bool = False
-    explanation: Evidence | None = None
 
 
 def certify(run: Run) -> Certificate:
@@ -88,6 +63,7 @@ def certify(run: Run) -> Certificate:
         ladder=score.ladder,
         observable=_observable(chosen, LANE_SHOWS[lane]),
         survivors=score.survivors,
+        ladder_by_kernel=score.ladder_by_kernel,
         weaknesses=score.weaknesses,
         not_observable=tuple(_unseen(s) for s in chosen if _counts_as(s, Status.NOT_OBSERVABLE)),
         inconclusive=tuple(_unseen(s) for s in chosen if _counts_as(s, Status.INCONCLUSIVE)),
@@ -185,7 +161,8 @@ def _gate_score(run: Run, gate: str, scored: Iterable[Scored]) -> GateScore:
         ladder=_groups(
             (one for one in scored if not one.mutant.scored), lambda mutant: mutant.variant
         ),
-        survivors=tuple(_survivor(one, run) for one in counted if one.status is Status.SURVIVED),
+        survivors=tuple(survivor_of(one, run) for one in counted if one.status is Status.SURVIVED),
+        ladder_by_kernel=_ladders(scored),
         weaknesses=named,
         lane=run.lane_of(gate),
     )
@@ -201,6 +178,18 @@ def _groups(scored: Iterable[Scored], key: Callable[[Mutant], str]) -> dict[str,
     for one in scored:
         members.setdefault(key(one.mutant), []).append(one.status)
     return {name: _group(_counts(members[name])) for name in sorted(members)}
+
+
+def _ladders(scored: Iterable[Scored]) -> dict[str, dict[str, Group]]:
+    """The rungs of the detection ladder by kernel."""
+    members: dict[str, list[Scored]] = {}
+    for one in scored:
+        if not one.mutant.scored:
+            members.setdefault(one.mutant.unit, []).append(one)
+    return {
+        kernel: _groups(members[kernel], lambda mutant: mutant.variant)
+        for kernel in sorted(members)
+    }
 
 
 def _group(counts: Counts) -> Group:
@@ -224,61 +213,6 @@ def _observable(scored: Iterable[Scored], shows: Set[ObservableBy]) -> Observabl
 
 def _counts_as(one: Scored, status: Status) -> bool:
     return one.mutant.scored and one.status is status
-
-
-def _survivor(one: Scored, run: Run) -> Survivor:
-    mutant, verdict = one.mutant, one.verdict
-    assert verdict is not None  # a mutant survives by a verdict alone
-    evidence = _with_allowed(one.explanation, verdict)
-    because = decide(evidence).causes if evidence is not None else ()
-    reason = _survival_reason(verdict, one)
-    if because and because[0].cause is not Cause.UNEXPLAINED:
-        reason = because[0].cause
-    told = reason in (Cause.UNREACHED, Cause.UNEXPLAINED)
-    known = tuple(facts(verdict, one.original, one.reach)) if told else ()
-    killed = one.oracle if one.oracle and one.oracle.reason is not Reason.NONE else None
-    return Survivor(
-        id=mutant.id,
-        subject=mutant.subject,
-        operator=mutant.operator,
-        bug_class=mutant.bug_class,
-        detail=mutant.detail,
-        diff=mutant.diff,
-        reason=reason,
-        case=verdict.case,
-        worst=verdict.worst,
-        margin=verdict.margin,
-        reveal=mutant.reveal,
-        oracle_case=killed.case if killed else "",
-        oracle_inputs_sha256=killed.inputs_sha256 if killed else "",
-        path=relative(mutant.path, run, mutant.module),
-        line=mutant.line,
-        known=_SAME if one.same_on_launches else known,
-        because=because,
-        evidence=evidence,
-    )
-
-
-def _with_allowed(evidence: Evidence | None, verdict: Verdict) -> Evidence | None:
-    """What the gate's own comparison said belongs to it, where it shows that."""
-    if evidence is None or not verdict.margin:
-        return evidence
-    return msgspec.structs.replace(evidence, allowed=verdict.margin)
-
-
-def _survival_reason(verdict: Verdict, one: Scored) -> Cause:
-    original = one.original
-    if verdict.launches > 0 and one.reach and not one.reach & set(verdict.kernels):
-        return Cause.UNREACHED
-    if original is not None and original.launches > 0 and verdict.launches == 0:
-        return Cause.UNREACHED
-    if one.same_on_launches:
-        return Cause.UNINFECTED
-    if original is None or not verdict.bits or not original.bits:
-        return Cause.UNEXPLAINED
-    if verdict.bits == original.bits:
-        return Cause.UNINFECTED
-    return Cause.TOLERATED
 
 
 def _unseen(one: Scored) -> Unseen:

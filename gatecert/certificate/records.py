@@ -118,6 +118,8 @@ class Survivor(msgspec.Struct, frozen=True):
     """A case on which the oracle rejects it: what this gate lacks; `gatecert replay` runs it."""
     oracle_inputs_sha256: str = ""
     """Of that case's inputs, for `gatecert replay --expect-inputs`."""
+    kernel: str = ""
+    """Its kernel, `module:qualname`; of a mutated launcher the first that it launches."""
     path: str = ""
     """Its file, from the configuration's folder; of an installed package `module:` and its name."""
     line: int = 0
@@ -151,6 +153,8 @@ class GateScore(msgspec.Struct, frozen=True):
     ladder: dict[str, Group]
     """Graded constants below 1e-2, by rung; never part of a kill rate."""
     survivors: tuple[Survivor, ...]
+    ladder_by_kernel: dict[str, dict[str, Group]] = {}
+    """The same rungs kernel by kernel: how small an error it sees there."""
     weaknesses: tuple[NamedWeakness, ...] = ()
     """What the gate cannot see, by the evidence of what it did."""
     lane: str = "interpreter"
@@ -295,6 +299,7 @@ class Certificate(msgspec.Struct, frozen=True):
     timings_s: dict[str, float]
     weaknesses: tuple[NamedWeakness, ...] = ()
     """What the chosen gate cannot see, by the evidence of what it did."""
+    ladder_by_kernel: dict[str, dict[str, Group]] = {}
     selection: SelectionSummary = SelectionSummary()
     ignored: tuple[Ignored, ...] = ()
     """Mutants that a person ignores, with the reason and where it is written."""
