@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from gatecert.diagnosis.axes import blind_axes
 from gatecert.diagnosis.binding import KnownCall
 from gatecert.diagnosis.children import Children, Traced, lines_to_follow
 from gatecert.diagnosis.comparing import Comparison
@@ -28,7 +29,7 @@ from gatecert.diagnosis.records import (
 )
 from gatecert.diagnosis.replaying import Ran
 from gatecert.mutants.records import Candidate
-from gatecert.oracle.case import Case
+from gatecert.oracle.case import Case, parse_case
 from gatecert.oracle.operations import Operation
 from gatecert.subjects import Subject
 from gatecert.witness.hunt import Hunting
@@ -157,6 +158,10 @@ class Explainer:
         hunt = self._hunt(candidate, plain, self.budget)
         evidence = msgspec.structs.replace(evidence, hunt=hunt)
         if isinstance(hunt.found, Witness):
+            blind = blind_axes(
+                parse_case(hunt.found.case), hunt.found.changes, self.own, self.subject.blocks
+            )
+            evidence = msgspec.structs.replace(evidence, blind=blind)
             passes = False if wrong else self._passes(plain, hunt.found)
             return msgspec.structs.replace(evidence, witness_passes=passes)
         if evidence.guards or wrong:

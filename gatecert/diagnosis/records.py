@@ -98,12 +98,21 @@ class GuardSeen(msgspec.Struct, frozen=True):
     case: str = ""
 
 
+class BlindAxis(msgspec.Struct, frozen=True):
+    """A way in which a witness is like none of the gate's own inputs: its kind and what of it, as
+    in `dims:N%BLOCK`, `layout:transposed`, `dtype:bfloat16`; and the same in words."""
+
+    name: str
+    said: str
+
+
 class Evidence(msgspec.Struct, frozen=True):
     """All that was measured of a mutant under a gate that accepted it. None: it was not.
 
     `allowed` is the largest share of its allowance that an error used, where the gate says what it
     allows; `guards` saw it on the gate's own inputs, `guards_outside` on others. `hunt` looked for
-    outputs that differ outside them, and `witness_passes` is what the gate's own comparison would
+    outputs that differ outside them; the gate is `blind` on the axes on which the witness that it
+    found is not like them, and `witness_passes` is what the gate's own comparison would
     make of the witness.
     """
 
@@ -117,13 +126,14 @@ class Evidence(msgspec.Struct, frozen=True):
     guards: tuple[GuardSeen, ...] = ()
     guards_outside: tuple[GuardSeen, ...] = ()
     hunt: Hunt | None = None
+    blind: tuple[BlindAxis, ...] = ()
     witness_passes: bool | None = None
     seconds: float = 0.0
 
 
 class Because(msgspec.Struct, frozen=True):
-    """A cause with the sentence that its evidence makes, and what to add: the `axes` on which the
-    witness is not like the gate's inputs, the `guards` that see it."""
+    """A cause with the sentence that its evidence makes, and what to add: inputs on the `axes` on
+    which the gate is blind, by their names, or the `guards` that see it."""
 
     cause: Cause
     said: str

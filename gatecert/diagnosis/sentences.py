@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from gatecert.diagnosis.records import Cause, Evidence, Guard, GuardSeen
-from gatecert.witness.records import RUNS, Change, NoWitness, Witness
+from gatecert.witness.records import NoWitness, Witness
 from gatecert.wording import count, listed
 
 Said: TypeAlias = tuple[str, tuple[str, ...], tuple[Guard, ...]]
@@ -55,8 +55,8 @@ def _uninfected(evidence: Evidence) -> Said:
         elsewhere = [one for one in evidence.guards_outside if one.case]
         where = f", on {elsewhere[0].case}" if elsewhere else ""
         return f"nothing sees it on the gate's own inputs, a guard does elsewhere{where}", (), ()
-    axes = _axes(evidence)
-    return f"{same}; {witness.case} shows it: {'; '.join(axes)}", axes, ()
+    told = "; ".join(axis.said for axis in evidence.blind[:_MOST_AXES])
+    return f"{same}; {witness.case} shows it: {told}", _axes(evidence), ()
 
 
 def _unobserved(evidence: Evidence) -> Said:
@@ -102,15 +102,7 @@ def _witness(evidence: Evidence) -> Witness | None:
 
 
 def _axes(evidence: Evidence) -> tuple[str, ...]:
-    witness = _witness(evidence)
-    changes = witness.changes if witness is not None else ()
-    return tuple(_axis(change) for change in changes[:_MOST_AXES])
-
-
-def _axis(change: Change) -> str:
-    if change.axis == RUNS:
-        return "another configuration or order of programs"
-    return f"{change.axis} is {change.witness} there, {change.own} here"
+    return tuple(axis.name for axis in evidence.blind)
 
 
 def _first_of_each(seen: tuple[GuardSeen, ...]) -> tuple[GuardSeen, ...]:
