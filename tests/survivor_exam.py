@@ -84,6 +84,7 @@ class Examiner:
             (candidate,),
             self.budget,
             baselines={} if baseline is None else {gate.name: baseline},
+            kernels=subject.kernels,
         )
         (evidence,) = [e.evidence for e in self._ask(request) if isinstance(e, Explained)]
         found = decide(evidence)
@@ -104,7 +105,10 @@ class Examiner:
                 if isinstance(event, Probed)
             ]
             self._probed[declared.name] = msgspec.structs.replace(
-                declared, blocks=probed.blocks, configs=probed.configs
+                declared,
+                blocks=probed.blocks,
+                configs=probed.configs,
+                kernels=tuple(sorted({launch.kernel for launch in probed.launches})),
             )
         return self._probed[declared.name]
 

@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,10 +22,13 @@ _LENGTH_BYTES = 8
 
 
 class Kept(msgspec.Struct, frozen=True, tag="kept"):
-    """A call's arguments as they were before it."""
+    """A call's arguments as they were before it. With a `kernel` it is no call of the entry, but a
+    launch of that kernel over a grid that the gate makes by itself."""
 
     args: tuple[Value, ...]
     kwargs: NamedValues
+    kernel: str = ""
+    grid: tuple[int, ...] = ()
 
 
 class Again(msgspec.Struct, frozen=True, tag="again"):
@@ -37,21 +40,28 @@ class Cut(msgspec.Struct, frozen=True, tag="cut"):
 
 
 class NotKept(msgspec.Struct, frozen=True, tag="not_kept"):
-    """A call with an argument that cannot be kept."""
+    """A call, or a launch of a kernel, with an argument that cannot be kept."""
 
     why: str
+    kernel: str = ""
 
 
 CallRecord: TypeAlias = Kept | Again | Cut | NotKept
 
 
 class CallCapture:
-    """Writes calls of the entry to a file, as an observer of them; calls that it makes of itself do
-    not count. The arguments stay as they are."""
+    """Writes calls of the entry to a file, as an observer of them, and launches of `kernels` that
+    are made outside of those (empty: of all). Calls that the entry makes of itself do not count.
+    The arguments stay as they are."""
 
     def __init__(
-        self, path: str, most_calls: int = MOST_CALLS, most_bytes: int = MOST_BYTES
+        self,
+        path: str,
+        kernels: Collection[str] = (),
+        most_calls: int = MOST_CALLS,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
+        self._kernels = frozenset(kernels)
         self._path = path
         self._most_calls = most_calls
         self._most_bytes = most_bytes
@@ -71,7 +81,22 @@ class CallCapture:
         """Nothing is kept of how it ended: it is run again."""
         self._depths.value = getattr(self._depths, "value", 1) - 1
 
-    def _record(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> CallRecord:
+    def launched(
+        self, kernel: str, args: tuple[Any, ...], options: Mapping[str, Any], grid: tuple[int, ...]
+    ) -> None:
+        """Write a launch down that is none of the entry's, before it can change its tensors."""
+        if getattr(self._depths, "value", 0) or (self._kernels and kernel not in self._kernels):
+            return
+        with contextlib.suppress(Exception):
+            self._write(self._record(args, options, kernel, grid))
+
+    def _record(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        kernel: str = "",
+        grid: tuple[int, ...] = (),
+    ) -> CallRecord:
         numbers: dict[int, int] = {}
         if len(self._seen) >= self._most_calls:
             return Cut()
@@ -79,9 +104,11 @@ class CallCapture:
             call = Kept(
                 tuple(kept(arg, numbers) for arg in args),
                 NamedValues({name: kept(arg, numbers) for name, arg in kwargs.items()}),
+                kernel,
+                grid,
             )
         except Unkept as reason:
-            return NotKept(str(reason))
+            return NotKept(str(reason), kernel)
         body = msgspec.msgpack.encode(call)
         mark = hashlib.sha256(body).digest()
         if mark in self._seen:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gatecert.diagnosis.calls import CallCapture, CallRecord, Cut, Kept, NotKept, read_calls
@@ -14,6 +14,7 @@ from gatecert.gates.base import PreparedGate
 from gatecert.gates.command.elsewhere import GateElsewhere
 from gatecert.gates.command.run import capturing
 from gatecert.gates.records import GateOutcome, Verdict
+from gatecert.lanes import interpreter
 from gatecert.mutants.entry_calls import entry_observed, show_entry
 from gatecert.mutants.records import original
 from gatecert.sandbox.child import ChildEnd, run_in_child
@@ -24,22 +25,24 @@ def capture(
     prepared: PreparedGate,
     subject: Subject,
     folder: str | None,
+    kernels: Sequence[str],
     *,
     timeout_s: float,
     memory_bytes: int,
 ) -> tuple[Verdict, Captured, tuple[Kept, ...]]:
     """Run the gate once on the original, in `folder` where it is the user's, and keep the calls
-    that it makes."""
+    that it makes, and its own launches of `kernels`."""
     first = original(subject.name)
     with tempfile.TemporaryDirectory() as into:
 
         def work() -> bytes:
             if isinstance(prepared, GateElsewhere):
-                with capturing(into):
+                with capturing(into, kernels):
                     return encode(prepared.judge(first, stop_at_first=False))
             if folder is not None:
                 os.chdir(folder)
-            with entry_observed(CallCapture(f"{into}/own.calls"), all_threads=True):
+            seen = CallCapture(f"{into}/own.calls", kernels)
+            with entry_observed(seen, all_threads=True), interpreter.arguments_shown(seen):
                 if folder is None:  # what is the user's is watched itself, as it is imported
                     load_entry(subject)
                     module, _, path = subject.entry.partition(":")
@@ -64,14 +67,19 @@ def captured_of(records: Iterable[CallRecord], verdict: Verdict) -> Captured:
     refused = [record.why for record in records if isinstance(record, NotKept)]
     why = ""
     if not kept and refused:
-        why = f"its calls of the entry have an argument that cannot be kept ({refused[0]})"
+        why = f"its calls have an argument that cannot be kept ({refused[0]})"
     elif not kept and verdict.outcome is GateOutcome.ERROR:
         why = f"the gate gave no verdict on the original ({verdict.detail})"
     elif not kept and verdict.evidence is None:
         why = "none of its calls of the entry was seen"
     return Captured(
-        calls=len(records),
+        calls=sum(not _kernel(record) for record in records),
+        launches=sum(bool(_kernel(record)) for record in records),
         kept=kept,
         cut=sum(isinstance(record, Cut | NotKept) for record in records),
         why_none=why,
     )
+
+
+def _kernel(record: CallRecord) -> str:
+    return record.kernel if isinstance(record, Kept | NotKept) else ""

@@ -9,7 +9,7 @@ import msgspec
 
 from gatecert.diagnosis.calls import Kept
 from gatecert.diagnosis.lines import changed_lines
-from gatecert.diagnosis.replaying import Manner, Ran, run_call
+from gatecert.diagnosis.replaying import Manner, Ran, run_call, target_of
 from gatecert.diagnosis.tracing import LineTrace
 from gatecert.errors import EnvironmentFailure
 from gatecert.lanes import interpreter
@@ -48,7 +48,7 @@ class Children:
         def work() -> bytes:
             with trace.following():
                 entry = self._entry()
-                ran = tuple(run_call(entry, call, Manner.PLAIN) for call in calls)
+                ran = tuple(run_call(target_of(c, entry), c, Manner.PLAIN) for c in calls)
             return msgspec.msgpack.encode(Traced(ran, trace.run, trace.masked))
 
         result = self._in_child(work, len(calls))
@@ -125,7 +125,7 @@ def lines_to_follow(
 def _runs(entry: Callable[..., object], jobs: Sequence[tuple[Kept, Manner, int]]) -> Iterator[Ran]:
     for call, manner, config in jobs:
         with interpreter.tuned(config):
-            yield run_call(entry, call, manner)
+            yield run_call(target_of(call, entry), call, manner)
 
 
 def _body(result: ChildResult) -> bytes:

@@ -27,7 +27,7 @@ def outputs_of(call: Kept, ran: Ran, written: Collection[int]) -> tuple[Value, .
 def written_by(call: Kept, ran: Ran, operation: Operation | None) -> frozenset[int]:
     """The numbers of the arguments that the original writes its results to: those that the
     operation names, or without one all that it changed."""
-    if operation is None:
+    if operation is None or call.kernel:
         return frozenset(ran.changed)
     names = {*operation.in_place, *operation.destinations}
     given = dict(zip((spec.name for spec in operation.inputs), call.args, strict=False))

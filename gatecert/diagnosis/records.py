@@ -42,11 +42,12 @@ class Guard(str, enum.Enum):
 
 
 class Captured(msgspec.Struct, frozen=True):
-    """The calls of the entry that the gate makes on the original, and how many are `kept`: equal
-    calls once, and none beyond the memory for them (`cut` of those). `why_none` says why there is
-    none."""
+    """The calls of the entry that the gate makes on the original, and the distinct `launches` of
+    its kernels that it makes by itself. So many of both are `kept`: equal ones once, and none
+    beyond the memory for them (`cut` of those). `why_none` says why there is none."""
 
     calls: int = 0
+    launches: int = 0
     kept: int = 0
     cut: int = 0
     why_none: str = ""

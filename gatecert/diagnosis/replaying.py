@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import functools
 import hashlib
+import importlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -63,6 +65,19 @@ class Ran(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
     shares: bool = False
     launches: tuple[LaunchSight, ...] = ()
+
+
+def target_of(call: Kept, entry: Callable[..., Any]) -> Callable[..., Any]:
+    """What is called: the entry, or the kernel that the gate launches by itself."""
+    if not call.kernel:
+        return entry
+    module, _, path = call.kernel.partition(":")
+    kernel: Any = importlib.import_module(module)
+    for name in path.split("."):
+        kernel = getattr(kernel, name)
+    while interpreter.is_kernel(kernel.fn):  # an autotuner, which has chosen already
+        kernel = kernel.fn
+    return functools.partial(kernel.run, grid=call.grid, warmup=False)
 
 
 def run_call(entry: Callable[..., Any], call: Kept, manner: Manner) -> Ran:

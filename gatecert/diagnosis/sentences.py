@@ -21,11 +21,11 @@ def said_of(cause: Cause, evidence: Evidence) -> Said:
 
 
 def _unreached(evidence: Evidence) -> Said:
-    calls = count(evidence.captured.kept, "call")
+    captured = evidence.captured
     launches = evidence.reached.launches if evidence.reached is not None else 0
-    where = f"{calls} of the entry, {count(launches, 'launch')}"
-    if not evidence.captured.calls:
-        where = "the gate never calls the entry"
+    where = f"{count(captured.kept, 'call')} run again, {count(launches, 'launch')}"
+    if not captured.calls and not captured.launches:
+        where = "the gate neither calls the entry nor launches its kernels"
     return f"the changed line never ran: {where}", _axes(evidence), ()
 
 

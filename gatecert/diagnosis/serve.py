@@ -101,6 +101,7 @@ def _captured(
         prepared,
         request.subject,
         folder,
+        request.kernels,
         timeout_s=request.limits.baseline_s,
         memory_bytes=request.limits.memory_bytes,
     )
@@ -111,17 +112,19 @@ def _captured(
 def _known(
     first: Children, kept: Sequence[Kept], operation: Operation | None, request: ExplainRequest
 ) -> Iterator[KnownCall]:
-    if operation is None or not kept:
+    calls = [call for call in kept if not call.kernel]
+    if operation is None or not calls:
         yield from map(KnownCall, kept)
         return
     spec = request.subject.operation or ""
 
     def bind() -> bytes:
-        return msgspec.msgpack.encode(bound_calls(load_entry(request.subject), spec, kept))
+        return msgspec.msgpack.encode(bound_calls(load_entry(request.subject), spec, calls))
 
     bound = msgspec.msgpack.decode(first.answer_of(bind), type=tuple[BoundCall, ...])
-    for call, one in zip(kept, bound, strict=True):
+    for call, one in zip(calls, bound, strict=True):
         yield known_call(call, one, operation, request.subject.intermediate)
+    yield from (KnownCall(call) for call in kept if call.kernel)
 
 
 def _comparison_of_gate(gate: Gate, operation: Operation, own: Sequence[Case]) -> Comparison | None:

@@ -14,6 +14,8 @@ import torch
 from gatecert.oracle.formats import raw_bytes
 from gatecert.oracle.layouts import Placement, place, placement_of
 
+_TRITON_DTYPE = "triton.language.core.dtype"
+
 
 class Unkept(Exception):
     """A value that cannot be kept; the message says what it is."""
@@ -39,7 +41,7 @@ class PlainValue(msgspec.Struct, frozen=True, tag="plain"):
 
 
 class TorchValue(msgspec.Struct, frozen=True, tag="torch"):
-    """A dtype or device of torch, by what it prints."""
+    """A dtype or device of torch, or a dtype of Triton, by what it prints."""
 
     kind: str
     text: str
@@ -73,6 +75,8 @@ def kept(thing: Any, numbers: dict[int, int]) -> Value:
         return PlainValue(thing)
     if isinstance(thing, torch.dtype | torch.device):
         return TorchValue(type(thing).__name__, str(thing))
+    if f"{type(thing).__module__}.{type(thing).__name__}" == _TRITON_DTYPE:
+        return TorchValue(_TRITON_DTYPE, thing.name)
     if isinstance(thing, tuple | list):
         return ManyValues(isinstance(thing, tuple), tuple(kept(part, numbers) for part in thing))
     if isinstance(thing, Mapping) and all(isinstance(key, str) for key in thing):
@@ -91,6 +95,10 @@ def made(value: Value, tensors: dict[int, torch.Tensor]) -> Any:
         return tuple(parts) if value.is_tuple else parts
     if isinstance(value, NamedValues):
         return {key: made(part, tensors) for key, part in value.items.items()}
+    if isinstance(value, TorchValue) and value.kind == _TRITON_DTYPE:
+        import triton.language as tl
+
+        return tl.dtype(value.text)
     if isinstance(value, TorchValue):
         text = value.text.removeprefix("torch.")
         return torch.device(text) if value.kind == "device" else getattr(torch, text)

@@ -24,7 +24,7 @@ from gatecert.sandbox.placing import Placing
 
 VARIABLE = "GATECERT_SITE"
 _OUTPUT_BYTES = 1 << 20
-_CAPTURE = InForce("")
+_CAPTURE: InForce[tuple[str, tuple[str, ...]]] = InForce(("", ()))
 _SITE = '''"""Of gatecert: gives this process its overlay, then makes way for your sitecustomize."""
 
 import json
@@ -74,8 +74,8 @@ class SiteRequest(msgspec.Struct, frozen=True):
 
     `files` are the overlay; `tree` and `roots` the placing of the private tree. With `interpret`
     kernels run in the interpreter lane, else they are compiled for the GPU. With `watch`
-    evidence is collected about `kernels` and the subject's `entry`. Calls of the entry are written
-    to the folder `capture`, where there is one.
+    evidence is collected about `kernels` and the subject's `entry`. Calls of the entry, and other
+    launches of the kernels `captured`, are written to the folder `capture`, where there is one.
     """
 
     reports: str
@@ -87,12 +87,14 @@ class SiteRequest(msgspec.Struct, frozen=True):
     kernels: tuple[str, ...] = ()
     entry: str = ""
     capture: str = ""
+    captured: tuple[str, ...] = ()
 
 
 @contextlib.contextmanager
-def capturing(folder: str) -> Iterator[None]:
-    """Every Python process of a command that is run inside writes the calls of the entry there."""
-    with _CAPTURE.set(folder):
+def capturing(folder: str, kernels: Sequence[str]) -> Iterator[None]:
+    """Every Python process of a command that is run inside writes the calls of the entry there, and
+    launches of kernels that it makes by itself."""
+    with _CAPTURE.set((folder, tuple(kernels))):
         yield
 
 
@@ -147,7 +149,8 @@ class Command:
             watch=watch,
             kernels=tuple(kernels),
             entry=entry,
-            capture=_CAPTURE.value,
+            capture=_CAPTURE.value[0],
+            captured=_CAPTURE.value[1],
         )
         (site / "reports").mkdir()
         (site / "request.json").write_bytes(msgspec.json.encode(request))

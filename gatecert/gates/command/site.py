@@ -181,8 +181,10 @@ class Report:
         if self._asked["capture"]:
             from gatecert.diagnosis.calls import CallCapture
 
-            capture = CallCapture(f"{self._asked['capture']}/{os.getpid()}.calls")
+            path = f"{self._asked['capture']}/{os.getpid()}.calls"
+            capture = CallCapture(path, self._asked["captured"])
             enter(entry_observed(capture, all_threads=True))
+            enter(interpreter.arguments_shown(capture))
         enter(interpreter.recording(Launches(self.note_launch)))
 
     def _body(self) -> dict[str, Any]:
