@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
 
@@ -119,3 +120,21 @@ def test_guards_that_see_it_are_named_once_each() -> None:
 
 def test_a_search_that_found_nothing_says_how_much_it_tried_and_from_which_seed() -> None:
     assert "40 cases tried (40 one_axis; seed 0)" in decide(evidence()).first.said
+
+
+def test_the_page_has_the_table_row_by_row() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "survivors.md").read_text(encoding="utf-8")
+    names = Facts.__struct_fields__
+    said = {True: "yes", False: "no", None: ""}
+    rows = [
+        " | ".join(
+            (
+                *(said[row.when.get(name)] for name in names),
+                ", ".join(cause.value for cause in row.causes),
+            )
+        )
+        for row in TABLE
+    ]
+    head = f"{' | '.join(f'`{name}`' for name in names)} | causes"
+    lines = [f"| {head} |", "|---" * (len(names) + 1) + "|", *(f"| {row} |" for row in rows)]
+    assert "\n".join(lines) in page
