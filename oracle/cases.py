@@ -7,6 +7,7 @@ so that each appears without a full product.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from gatecert.errors import UsageError
@@ -243,7 +244,8 @@ def _draw(spec: ScalarSpec, turn: int, seed: int) -> float:
     low, high = spec.scalar.low, spec.scalar.high
     share = float(Stream(f"{spec.name}/{turn}/{seed}").uniform(()))
     if spec.scalar.integer:
-        return float(min(int(low + (high + 1 - low) * share), int(high)))
+        least, most = math.ceil(low), math.floor(high)
+        return float(min(least + int((most + 1 - least) * share), most))
     drawn = low * (high / low) ** share if spec.scalar.logarithmic else low + (high - low) * share
     # Two digits read well in an id; the range's ends may not be left by rounding.
     return min(max(float(f"{drawn:.2g}"), low), high)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gatecert.errors import UsageError
 from gatecert.oracle.dims import names_in
 from gatecert.oracle.exact import Kind
+from gatecert.oracle.ranges import check_ranges
 from gatecert.oracle.values import RECIPES
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def check_declarations(
     for recipe in made.recipes:
         if recipe not in RECIPES:
             raise UsageError(f"operation {made.name!r}: unknown recipe {recipe!r}")
+    check_ranges(made)
     _check_tensors(made)
     names = [spec.name for spec in made.tensors]
     for argument in made.in_place:

@@ -165,7 +165,10 @@ def _value(node: ast.expr, sizes: Sizes) -> int:
         case ast.BinOp(left=left, right=right):
             return _value(left, sizes) * _value(right, sizes)
         case ast.Call(args=[left, right]):
-            return -(-_value(left, sizes) // _value(right, sizes))
+            divisor = _value(right, sizes)
+            if divisor < 1:
+                raise UsageError(f"{ast.unparse(node)} divides by {divisor}")
+            return -(-_value(left, sizes) // divisor)
     raise AssertionError(ast.dump(node))
 
 

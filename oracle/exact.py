@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from gatecert.errors import EnvironmentFailure
 from gatecert.oracle.formats import Array, FloatFormat
 from gatecert.oracle.values import EXACT_RECIPES, Allowance
 
@@ -141,15 +142,50 @@ def exact_places(
     limit = math.inf
     if exact.kind is Kind.LINEAR:
         bits = ACCUMULATOR_BITS[intermediate or "float32"]
-        named = dict(zip((spec.name for spec in operation.inputs), exact_inputs, strict=True))
-        parts = exact.tensors or [s.name for s in operation.tensors if not s.destination]
-        given = [named[name] for name in (*parts, *exact.scalars) if named[name] is not None]
-        quantum = math.prod(quantum_of(_array(arg)) for arg in given)
+        quantum = _quantum_of_terms(operation, exact, exact_inputs)
         limit = quantum * 2.0**bits if quantum >= _SMALLEST_QUANTUM else -1.0
     return [
         np.asarray(shadow <= limit) if not exact.outputs or name in exact.outputs else None
         for name, shadow in zip(names, shadows, strict=True)
     ]
+
+
+def check_exactness(
+    operation: Operation,
+    case: Case,
+    exact_inputs: Sequence[Any],
+    output: str,
+    reference: npt.NDArray[Any],
+    shadow: Array,
+    places: npt.NDArray[np.bool_] | None,
+) -> None:
+    """Exact elements of a linear operation are what sums of its terms can be: whole multiples of
+    their quantum, no larger than the sum of the terms' magnitudes, which its shadow is.
+
+    Raises:
+        EnvironmentFailure: one is not, so that the operation is not linear, or its shadow is wrong.
+    """
+    exact = operation.exact
+    if exact is None or exact.kind is not Kind.LINEAR or places is None or not places.any():
+        return
+    sums = np.where(places, reference, 0.0) / _quantum_of_terms(operation, exact, exact_inputs)
+    for wrong, why in (
+        (sums != np.rint(sums), "is no sum of products of its inputs"),
+        (np.where(places, np.abs(reference), 0.0) > shadow * (1 + 2.0**-40), "exceeds its shadow"),
+    ):
+        if wrong.any():
+            at = tuple(int(place) for place in np.argwhere(wrong)[0])
+            raise EnvironmentFailure(
+                f"operation {operation.name!r} declares exact=linear(factors={exact.factors}), but "
+                f"on case {case.id} {output}{list(at)} = {reference[at]} {why} ({shadow[at]})"
+            )
+
+
+def _quantum_of_terms(operation: Operation, exact: Exactness, exact_inputs: Sequence[Any]) -> float:
+    named = dict(zip((spec.name for spec in operation.inputs), exact_inputs, strict=True))
+    parts = exact.tensors or [s.name for s in operation.tensors if not s.destination]
+    given = [named[name] for name in (*parts, *exact.scalars) if named[name] is not None]
+    return math.prod(quantum_of(_array(arg)) for arg in given)
 
 
 def _applies(exact: Exactness, case: Case) -> bool:

@@ -10,9 +10,10 @@ import numpy.typing as npt
 import torch
 
 from gatecert.errors import EnvironmentFailure
+from gatecert.oracle.answers import ask, check_magnitudes, check_results
 from gatecert.oracle.case import Case
 from gatecert.oracle.eager import eager_outputs
-from gatecert.oracle.exact import exact_places
+from gatecert.oracle.exact import check_exactness, exact_places
 from gatecert.oracle.formats import Array, format_of, to_float64
 from gatecert.oracle.inputs import Inputs
 from gatecert.oracle.schema import Operation
@@ -78,13 +79,25 @@ def expect(
     torch's own result too.
 
     Raises:
-        EnvironmentFailure: the reference gave the wrong number or shape of outputs, or torch
-            cannot compute it in the tested dtype.
+        EnvironmentFailure: the reference or a shadow raised or gave what it may not
+            (`oracle.answers`), or torch cannot compute the operation in the tested dtype.
     """
-    result = operation.call(operation.reference, [_exact(arg) for arg in inputs.args])
-    results = operation.returned(inputs.args, result)
-    _check(operation, case, inputs, results)
-    return describe(operation, case, inputs, results, intermediate=intermediate, baseline=baseline)
+    results = reference_results(operation, case, inputs)
+    made = describe(operation, case, inputs, results, intermediate=intermediate, baseline=baseline)
+    args = [_exact(arg) for arg in inputs.args]
+    for one in made.outputs:
+        for what, shadow in (("shadow", one.shadow), ("mid_shadow", one.mid_shadow)):
+            check_magnitudes(operation, what, case, one.name, shadow, one.reference)
+        check_exactness(operation, case, args, one.name, one.reference, one.shadow, one.exact)
+    return made
+
+
+def reference_results(operation: Operation, case: Case, inputs: Inputs) -> tuple[torch.Tensor, ...]:
+    """What the reference returns for copies of the inputs; raises as `expect`."""
+    args = [_exact(arg) for arg in inputs.args]
+    results = operation.returned(args, ask(operation, "reference", operation.reference, args, case))
+    check_results(operation, case, inputs.args, results)
+    return results
 
 
 def describe(
@@ -104,7 +117,7 @@ def describe(
     step = case.dtype if intermediate == "input" else intermediate
     mid_unit = UNIT_OF_INTERMEDIATE.get(step, 0.0) if step is not None else 0.0
     shadows = _shadows(operation, case, exact, results)
-    mids = _mid_shadows(operation, exact, results) if mid_unit else [0 * s for s in shadows]
+    mids = _mid_shadows(operation, case, exact, results) if mid_unit else [0 * s for s in shadows]
     own = eager_outputs(operation, case.dtype, inputs.args) if baseline else [None] * len(results)
     equal = exact_places(operation, case, exact, shadows, step)
     return Expected(
@@ -138,21 +151,11 @@ def _held(reference: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
 
 
 def _exact(arg: Any) -> Any:
+    """A copy in float64 or int64: what a reference writes into reaches no kernel."""
     if not isinstance(arg, torch.Tensor):
         return arg
-    return arg.to(torch.float64 if arg.is_floating_point() else torch.int64).contiguous()
-
-
-def _check(
-    operation: Operation, case: Case, inputs: Inputs, results: tuple[torch.Tensor, ...]
-) -> None:
-    shapes = [None if result is None else tuple(result.shape) for result in results]
-    declared = [spec.shape(case.sizes) for spec in operation.outputs_of(inputs.args)]
-    if shapes != declared:
-        raise EnvironmentFailure(
-            f"operation {operation.name!r}: its reference returned shapes {shapes} on case "
-            f"{case.id}, its annotation says {declared}"
-        )
+    wide = torch.float64 if arg.is_floating_point() else torch.int64
+    return arg.to(wide, copy=True).contiguous()
 
 
 def _shadows(
@@ -160,19 +163,24 @@ def _shadows(
 ) -> list[Array]:
     if operation.shadow is None:
         return noise_shadow(operation, case, exact, results)
-    return _evaluate(operation, operation.shadow, exact, results)
+    return _evaluate(operation, case, "shadow", operation.shadow, exact, results)
 
 
 def _mid_shadows(
-    operation: Operation, exact: list[Any], results: tuple[torch.Tensor, ...]
+    operation: Operation, case: Case, exact: list[Any], results: tuple[torch.Tensor, ...]
 ) -> list[Array]:
     if operation.mid_shadow is None:
         return [np.abs(to_float64(_finite(result))) for result in results]
-    return _evaluate(operation, operation.mid_shadow, exact, results)
+    return _evaluate(operation, case, "mid_shadow", operation.mid_shadow, exact, results)
 
 
 def _evaluate(
-    operation: Operation, shadow: Any, exact: list[Any], results: tuple[torch.Tensor, ...]
+    operation: Operation,
+    case: Case,
+    what: str,
+    shadow: Any,
+    exact: list[Any],
+    results: tuple[torch.Tensor, ...],
 ) -> list[Array]:
     """A shadow formula on finite parts only: an infinite or NaN input is no rounding error."""
     there = {s.name: part for s, part in zip(operation.outputs_of(exact), results, strict=True)}
@@ -181,10 +189,19 @@ def _evaluate(
     )
     clean = [_finite(arg) if isinstance(arg, torch.Tensor) else arg for arg in exact]
     y = outputs[0] if len(outputs) == 1 else outputs
-    found = operation.returned(exact, operation.call(lambda *t, **s: shadow(y, *t, **s), clean))
-    return [
-        to_float64(part.expand(result.shape)) for part, result in zip(found, results, strict=True)
-    ]
+    answer = ask(operation, what, lambda *t, **s: shadow(y, *t, **s), clean, case)
+    found = operation.returned(exact, answer)
+    try:
+        return [
+            to_float64(torch.as_tensor(part).expand(result.shape))
+            for part, result in zip(found, results, strict=True)
+        ]
+    except (RuntimeError, TypeError, ValueError):
+        shapes = [tuple(part.shape) if isinstance(part, torch.Tensor) else part for part in found]
+        raise EnvironmentFailure(
+            f"operation {operation.name!r}: its {what} returned shapes {shapes} on case {case.id}, "
+            f"for results of shapes {[tuple(result.shape) for result in results]}"
+        ) from None
 
 
 def _finite(values: torch.Tensor) -> torch.Tensor:

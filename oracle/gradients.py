@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from gatecert.errors import UsageError
+from gatecert.errors import EnvironmentFailure, UsageError
 from gatecert.oracle.declarations import check_declarations
 from gatecert.oracle.relations import Relations, additive
 from gatecert.oracle.schema import Operation, Reference
@@ -109,14 +109,31 @@ def _by_autograd(forward: Operation, names: tuple[str, ...], count: int) -> Refe
         whole = [None if spec.destination else next(waiting) for spec in forward.tensors]
         y = forward.reference(*whole, **scalars)
         results = y if isinstance(y, tuple) else (y,)
-        found = iter(torch.autograd.grad(results, there, upstream, materialize_grads=True))
+        found = iter(_pull_back(results, there, upstream))
         by_name = dict(
             zip(order, (None if leaf is None else next(found) for leaf in leaves), strict=True)
         )
+        for one, leaf in zip(order, leaves, strict=True):
+            if leaf is not None and by_name[one] is None:
+                raise EnvironmentFailure(
+                    f"no result of {forward.name} depends on {one!r} in autograd's eyes, so there "
+                    "is no gradient of it; is it detached, rounded or compared in the reference?"
+                )
         ordered = tuple(by_name[one] for one in names)
         return ordered if len(ordered) > 1 else ordered[0]
 
     return gradients
+
+
+def _pull_back(
+    results: Sequence[torch.Tensor], leaves: Sequence[torch.Tensor], upstream: Sequence[Any]
+) -> Sequence[torch.Tensor | None]:
+    """A gradient for each leaf; None where no result depends on it."""
+    pairs = [pair for pair in zip(results, upstream, strict=True) if pair[0].requires_grad]
+    if not pairs:
+        return [None] * len(leaves)
+    ends, seeds = zip(*pairs, strict=True)
+    return torch.autograd.grad(ends, leaves, seeds, allow_unused=True)
 
 
 __all__ = ["grad_of"]

@@ -13,6 +13,7 @@ from gatecert.oracle.case import Case
 from gatecert.oracle.dims import size_of_dim
 from gatecert.oracle.formats import torch_dtype
 from gatecert.oracle.index_tensors import Facts, Index, get_rule
+from gatecert.oracle.ranges import integer_range
 from gatecert.oracle.specs import TensorSpec
 from gatecert.oracle.streams import Stream
 
@@ -27,11 +28,17 @@ def make_indices(spec: TensorSpec, case: Case, found: Mapping[str, torch.Tensor]
     case = msgspec.structs.replace(case, given=())
     stream = Stream(f"{case.id}#{spec.name}")
     facts = _facts(spec.index, case, found)
+    rule, dtype = get_rule(spec.index.rule), spec.dtype(case.dtype)
     try:
-        made = get_rule(spec.index.rule).make(stream, spec.shape(case.sizes), facts)
+        made = rule.make(stream, spec.shape(case.sizes), facts)
+        wrong = rule.broken(made, facts)
+        if wrong is not None:
+            raise UsageError(f"no {rule.name} of shape {made.shape} fit these sizes: {wrong}")
+        if made.size and made.max() > integer_range(dtype)[1]:
+            raise UsageError(f"{made.max()} does not fit {dtype}")
     except UsageError as error:
         raise UsageError(f"case {case.id!r}: argument {spec.name}: {error}") from None
-    return torch.from_numpy(made).to(torch_dtype(spec.dtype(case.dtype)))
+    return torch.from_numpy(made).to(torch_dtype(dtype))
 
 
 def check_indices(spec: TensorSpec, case: Case, found: Mapping[str, torch.Tensor]) -> None:

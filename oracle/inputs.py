@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from gatecert.oracle.exact import allowance_for
 from gatecert.oracle.formats import Array, format_of, raw_bytes, round_to, torch_dtype
 from gatecert.oracle.indices import check_indices, make_indices
 from gatecert.oracle.layouts import LAYOUTS, layout_of, place, placement_of, poison_of, split_layout
+from gatecert.oracle.ranges import integer_range
 from gatecert.oracle.schema import Operation, SizeSpec, TensorSpec
 from gatecert.oracle.sparse import is_sparse, nonzero_gaps
 from gatecert.oracle.streams import Stream
@@ -230,6 +232,13 @@ def _integers(
     spec: TensorSpec, stream: Stream, shape: tuple[int, ...], case: Case
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     high = size_of_dim(spec.high, case.sizes)
+    largest = integer_range(spec.dtype(case.dtype))[1]
+    if math.prod(shape) and not spec.low < high <= largest + 1:
+        why = "holds none" if spec.low >= high else f"does not fit {spec.dtype(case.dtype)}"
+        raise UsageError(
+            f"case {case.id!r}: argument {spec.name} is drawn from [{spec.low}, {spec.high}), here "
+            f"[{spec.low}, {high}), which {why}"
+        )
     into_rows = isinstance(spec.high, str) and RECIPES[case.recipe].last_counts
     values = stream.integers(high - 1 if into_rows else spec.low, high, shape)
     if spec.marker is not None and values.size:

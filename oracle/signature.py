@@ -69,6 +69,8 @@ def name_results(label: str, results: Outputs, names: Sequence[str], inputs: Inp
         raise UsageError(
             f"operation {label!r}: {len(names)} names in outputs for {len(results)} results"
         )
+    if len(set(names)) < len(names):
+        raise UsageError(f"operation {label!r}: outputs have one name twice: {', '.join(names)}")
     if len(destinations) > len(results):
         raise UsageError(
             f"operation {label!r}: {len(destinations)} destinations for {len(results)} results"

@@ -71,7 +71,7 @@ class RoundingInterval(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fie
         """Each element by its error beyond the output's own rounding."""
         error, nonfinite = unexplained_error(expected, to_float64(output))
         units, limit = unit(self, expected), self.limit(expected)
-        failed = error / units > limit
+        failed = ~(error / units <= limit)
         return summarise(Elements(error, limit * units, failed, failed & nonfinite))
 
     def judge_record(self, seen: Observation) -> RecordJudgement:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import click
 import pytest
+import torch
 
+import gatecert
 from benchmarks.readme_block import README, report_of_corpus, with_block
 from gatecert.calibration.models import MODELS
 from gatecert.campaign.records import Status
@@ -162,3 +164,25 @@ def prose_of(path: Path) -> str:
 def links_of(path: Path) -> list[str]:
     """Files of this repository that a page links to."""
     return re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose_of(path))
+
+
+def python_blocks() -> list[tuple[str, int, str]]:
+    """Page, number and text of every Python block of the documentation."""
+    return [
+        (str(path.relative_to(ROOT)), number, block)
+        for path in PAGES
+        for number, block in enumerate(
+            re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), re.M | re.S)
+        )
+    ]
+
+
+@pytest.mark.parametrize(("name", "number", "block"), python_blocks())
+def test_python_in_the_documentation_compiles_and_operations_can_be_declared(
+    name: str, number: int, block: str
+) -> None:
+    compiled = compile(block, f"{name}#{number}", "exec")
+    if "@operation" not in block and "grad_of(" not in block:
+        return
+    known = {one: getattr(gatecert, one) for one in gatecert.__all__}
+    exec(compiled, {**known, "torch": torch})

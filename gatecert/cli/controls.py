@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=0),
     help="Judge benign rewrites under so many of the seeds only.  [default: under all]",
 )
-@options.gate_option
+@options.one_gate_option
 @options.subject_option
 @options.config_option
 @options.json_option

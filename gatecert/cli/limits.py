@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command("limits", short_help="Find the smallest error that a gate rejects.")
-@options.gate_option
+@options.one_gate_option
 @options.subject_option
 @options.config_option
 @options.json_option

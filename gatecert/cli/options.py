@@ -40,6 +40,20 @@ gate_option = click.option(
     multiple=True,
     help="Gate to certify; further ones stand beside it. Default: oracle.",
 )
+
+
+def _one(context: click.Context, option: click.Parameter, names: tuple[str, ...]) -> Any:
+    if len(names) > 1:
+        raise UsageError(
+            f"{context.info_name} takes one --gate, not {len(names)}: run it once for each of "
+            f"{', '.join(names)}"
+        )
+    return names
+
+
+one_gate_option = click.option(
+    "--gate", "gate_names", multiple=True, callback=_one, help="The gate. Default: oracle."
+)
 no_oracle_option = click.option(
     "--no-oracle",
     is_flag=True,

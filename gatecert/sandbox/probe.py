@@ -19,7 +19,7 @@ import msgspec
 
 from gatecert.errors import EnvironmentFailure, GatecertError, described
 from gatecert.gates.command.elsewhere import GateElsewhere
-from gatecert.gates.oracle import OracleGate
+from gatecert.gates.oracle import OracleGate, check_declared
 from gatecert.gates.oracle.cases import subject_cases
 from gatecert.gates.registry import make_gate
 from gatecert.lanes import interpreter
@@ -59,6 +59,7 @@ def probe(request: ProbeRequest) -> Probed | Failed:
             launches, elsewhere = _launches_of_gate(request)
         else:
             operation = resolve_operation(subject.operation)
+            check_declared(operation, subject, request.seed)
             launches = list(_launches_on_domain(subject, entry, operation, request.seed))
             blocks = blocks or infer_blocks(launches, operation.tiled)
             tuning = tuning_of({launch.kernel for launch in launches})

@@ -13,6 +13,7 @@ from gatecert.oracle.cases import cases_for, why_no_case
 from gatecert.oracle.comparators import Comparator, uses_baseline
 from gatecert.oracle.metamorphic import check_reference
 from gatecert.oracle.operations import Operation, get_operation, resolve_operation
+from gatecert.oracle.probes import check_it_can_fail, check_operation
 from gatecert.oracle.strategies import RELATIONS
 from gatecert.oracle.tolerance import RoundingInterval
 from gatecert.subjects import Subject
@@ -52,11 +53,12 @@ class OracleGate:
 
         Raises:
             UsageError: the strategy has no case for the subject.
-            EnvironmentFailure: the reference breaks a relation that its operation declares.
+            EnvironmentFailure: the operation is not what it declares: its reference breaks a
+                relation, is not repeatable, ... (see `oracle.probes`).
         """
         assert subject.operation is not None
         operation = resolve_operation(subject.operation)
-        _check_reference(operation, subject, seed)
+        check_declared(operation, subject, seed)
         cases = self.cases(subject, seed=seed, quick=quick)
         if not cases:
             raise UsageError(
@@ -71,6 +73,13 @@ class OracleGate:
             prepare_case(operation, case, subject, baseline=uses_baseline(by_dtype[case.dtype]))
             for case in cases
         ]
+        if self.comparator == _DEFAULT_COMPARATOR and not self.rows:
+            # Another comparator is its owner's, who may want to know what a wide one misses.
+            check_it_can_fail(
+                operation,
+                [(one.case, one.inputs, one.expected) for one in prepared],
+                [self.comparator] * len(prepared),
+            )
         return PreparedOracle(
             gate=self.name,
             subject=subject,
@@ -91,9 +100,14 @@ class OracleGate:
         return "quick" if quick else subject.profile.strategy or self.strategy
 
 
-def _check_reference(operation: Operation, subject: Subject, seed: int) -> None:
-    """Hold the reference to its relations, in the two cases that show most."""
+def check_declared(operation: Operation, subject: Subject, seed: int) -> None:
+    """Hold the reference to what is declared of it, in the two cases that show most.
+
+    Raises:
+        EnvironmentFailure: it is not so.
+    """
     dtypes, blocks = subject.dtypes[:1], subject.blocks
     cases = cases_for(operation, dtypes=dtypes, blocks=blocks, strategy=RELATIONS, seed=seed)
     for case in cases[:2]:
+        check_operation(operation, case)
         check_reference(operation, case)

@@ -124,3 +124,14 @@ def test_the_limit_of_a_kernel_under_a_known_tolerance_is_found_and_the_same_aga
 
     assert main((*command, "--fresh")) == ExitCode.MET
     assert json.loads(capsys.readouterr().out) == json.loads(shown)
+
+
+@pytest.mark.parametrize("command", ["limits", "controls"])
+def test_a_second_gate_is_refused_and_not_left_out(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [command, "--gate", "oracle", "--gate", "kernelbench", "--out", str(tmp_path / "out")]
+    assert main(asked) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert f"{command} takes one --gate, not 2" in said and "oracle, kernelbench" in said
+    assert not (tmp_path / "out").exists()

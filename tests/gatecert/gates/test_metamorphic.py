@@ -114,7 +114,9 @@ def test_a_kernel_is_judged_where_the_reference_is_wrong(monkeypatch: pytest.Mon
 def test_the_oracle_refuses_a_reference_that_breaks_a_relation_before_it_judges(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    wrong = replace(get_operation("softmax"), reference=lambda x: torch.softmax(x.abs(), dim=1))
+    wrong = replace(
+        get_operation("softmax"), reference=lambda x: torch.softmax(x.abs(), dim=1), second=None
+    )
     monkeypatch.setattr("gatecert.gates.oracle.gate.resolve_operation", lambda spec: wrong)
     subject = Subject("s", f"{wrong_kernels.__name__}:softmax", "softmax")
     with pytest.raises(EnvironmentFailure, match=r"its reference breaks a relation .*: padding \("):
