@@ -27,6 +27,7 @@ COMMANDS = (
     "mutants",
     "operations",
     "operators",
+    "remedies",
     "replay",
     "report",
     "runs",

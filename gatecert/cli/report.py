@@ -84,9 +84,10 @@ def _stored(run_id: str | None, out: Path) -> Certificate:
 
     with open_runs(out) as runs:
         info = runs.get(run_id or _latest(runs))
-        if info.scope.command == "controls":
+        if info.scope.command != "certify":
+            name = info.scope.command
             raise UsageError(
-                f"run {info.id} is of `gatecert {info.scope}`; controls*.json in {out} holds it"
+                f"run {info.id} is of `gatecert {info.scope}`; {name}*.json in {out} holds it"
             )
         stored = runs.load(info.id)
     if info.state is not RunState.FINISHED:
@@ -98,7 +99,7 @@ def _stored(run_id: str | None, out: Path) -> Certificate:
 def _latest(runs: Runs) -> str:
     from gatecert.errors import UsageError
 
-    found = [info.id for info in runs.all() if info.scope.command != "controls"]
+    found = [info.id for info in runs.all() if info.scope.command == "certify"]
     if not found:
         raise UsageError(f"{runs.path}: it holds no run of certify")
     return found[-1]
