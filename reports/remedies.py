@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gatecert.remedies.records import Added, HeldOut, SmallestSet
+from gatecert.remedies.records import Added, Form, HeldOut, Remedy, SmallestSet
 from gatecert.wording import count
 
 _MOST = 12
+_WHERE = {
+    Form.CONFIG: "gatecert.toml, as the gate oracle-added",
+    Form.PYTEST: "a test module",
+    Form.SNIPPET: "a script",
+}
 
 
 def remedy_lines(found: SmallestSet) -> list[str]:
@@ -53,3 +58,14 @@ def _proof(held_out: HeldOut) -> Iterator[str]:
     )
     yield from (f"  rejected: {one}" for one in held_out.rejected)
     yield from (f"  survives: {one}" for one in held_out.survived[:_MOST])
+
+
+def text_lines(remedy: Remedy) -> Iterator[str]:
+    """What kills one mutant: its simplest case, and every form with its proof."""
+    yield remedy.mutant
+    yield f"  case: {remedy.case}"
+    for text in remedy.texts:
+        proof = "accepts the original and rejects the mutant" if text.kills else text.why
+        yield ""
+        yield f"  {_WHERE[text.form]}: {'' if text.kills else 'does not kill: '}{proof}"
+        yield from (f"    {line}".rstrip() for line in text.text.splitlines())

@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from gatecert.cli import options
+from gatecert.gates.config import LIBRARIES
 
 if TYPE_CHECKING:
+    from gatecert.campaign.plan import Plan
     from gatecert.certificate.records import Certificate, GateScore
     from gatecert.remedies.records import SmallestSet
     from gatecert.subjects import Subject
     from gatecert.witness.records import Hunt
 
 
-@click.command(
-    "remedies", short_help="Find the smallest set of cases that kills what a gate missed."
-)
+@click.command("remedies", short_help="Find what to add to a gate so that it kills more.")
+@click.argument("mutants", metavar="[MUTANT]...", nargs=-1)
 @options.one_gate_option
 @click.option(
     "--write",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     help="Write the cases there: a table for gatecert.toml and a test module per subject.",
+)
+@click.option(
+    "--budget-runs",
+    type=click.IntRange(min=0),
+    default=60,
+    show_default=True,
+    help="Of a MUTANT: runs to find its simplest case.",
 )
 @options.config_option
 @options.subject_option
@@ -35,8 +43,10 @@ if TYPE_CHECKING:
 @options.out_option
 @options.fresh_option
 def command(
+    mutants: tuple[str, ...],
     gate_names: tuple[str, ...],
     folder: Path | None,
+    budget_runs: int,
     config_path: Path | None,
     subject_names: tuple[str, ...],
     as_json: bool,
@@ -49,6 +59,9 @@ def command(
     Of the survivors of the certificate in --out: a witness is the case on which the oracle rejected
     it, or one that `certify --explain` or `gatecert hunt` has found. The set is run once more with
     other values, on survivors and controls. Writes remedies.json in --out.
+
+    Of each MUTANT (ids or globs) the simplest case on which it shows, as a table of gatecert.toml,
+    a test and a script, each run on original and mutant.
     """
     import msgspec
 
@@ -57,6 +70,7 @@ def command(
     from gatecert.cli.progress import shown_progress
     from gatecert.cli.setup import check_out, make_plan, read_config, say, write_file
     from gatecert.errors import ExitCode
+    from gatecert.mutants.suppression import names_mutant
     from gatecert.remedies.records import SmallestSet
     from gatecert.remedies.witnesses import untreated, witnesses_of
     from gatecert.reports.remedies import remedy_lines
@@ -66,7 +80,10 @@ def command(
     certificate = read_certificate(out).certificate
     score = _score_of(certificate, gate_names, out)
     survivors = [
-        one for one in score.survivors if not subject_names or one.subject in subject_names
+        one
+        for one in score.survivors
+        if (not subject_names or one.subject in subject_names)
+        and (not mutants or any(names_mutant(wanted, one.id) for wanted in mutants))
     ]
     hunts = _hunts(out / "hunts.json", score.gate)
     witnesses = witnesses_of(survivors, hunts)
@@ -75,6 +92,8 @@ def command(
         return int(ExitCode.NOTHING_SCORED)
     config = read_config(config_path)
     plan = make_plan(config, gate_names=("oracle",), only=tuple(sorted(witnesses)), jobs=jobs)
+    if mutants:
+        return _one_by_one(plan, witnesses, budget_runs, as_json)
     scope = Scope(
         "remedies",
         config=str(Path(config.path).resolve()),
@@ -106,6 +125,44 @@ def command(
         say(f"cases: {_write(folder, found, plan.subjects)}")
     say(f"remedies: {out / 'remedies.json'}")
     return int(ExitCode.CONTROL_REJECTED if found.held_out.rejected else ExitCode.MET)
+
+
+def _one_by_one(plan: Plan, witnesses: Mapping[str, str], budget_runs: int, as_json: bool) -> int:
+    """The simplest case of each mutant in every form, proven; 2 where one has none that kills."""
+    import msgspec
+
+    from gatecert.campaign.progress import Silent
+    from gatecert.campaign.proving import proven
+    from gatecert.campaign.run import plan_campaign
+    from gatecert.campaign.selection import select
+    from gatecert.campaign.shards import candidate_of
+    from gatecert.campaign.supervise import server_pool
+    from gatecert.cli.minimising import MinimiseRequest, minimise, watch_on_stderr
+    from gatecert.errors import ExitCode
+    from gatecert.reports.remedies import text_lines
+
+    found = []
+    with server_pool(plan.jobs, LIBRARIES["pytest"]) as pool:
+        planned, _ = select(plan, plan_campaign(plan, pool, Silent()))
+        for subject in planned:
+            for mutant in subject.run.mutants:
+                case = witness = witnesses[mutant.id]
+                if budget_runs:
+                    request = MinimiseRequest(
+                        subject=subject.run.subject,
+                        candidate=candidate_of(mutant, subject.texts),
+                        case=witness,
+                        budget_runs=budget_runs,
+                    )
+                    smaller = minimise(request, watch_on_stderr)
+                    case = witness if smaller.snapshot else smaller.case
+                found.append(proven(plan, pool, subject, mutant, witness, case))
+    if as_json:
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(found)).decode() + "\n")
+    else:
+        click.echo("\n\n".join("\n".join(text_lines(one)) for one in found))
+    killed = all(any(text.kills for text in one.texts) for one in found)
+    return int(ExitCode.MET if killed else ExitCode.REQUIREMENT_NOT_MET)
 
 
 def _score_of(certificate: Certificate, names: tuple[str, ...], out: Path) -> GateScore:
