@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gatecert.remedies.records import Added, Form, HeldOut, Remedy, SmallestSet
+from gatecert.remedies.records import Added, Form, HeldOut, Remedy, SmallestSet, Tolerance
 from gatecert.wording import count
 
 _MOST = 12
@@ -64,8 +64,22 @@ def text_lines(remedy: Remedy) -> Iterator[str]:
     """What kills one mutant: its simplest case, and every form with its proof."""
     yield remedy.mutant
     yield f"  case: {remedy.case}"
+    yield from (f"  {_tolerance_line(one)}" for one in remedy.tolerances)
     for text in remedy.texts:
         proof = "accepts the original and rejects the mutant" if text.kills else text.why
         yield ""
         yield f"  {_WHERE[text.form]}: {'' if text.kills else 'does not kill: '}{proof}"
         yield from (f"    {line}".rstrip() for line in text.text.splitlines())
+
+
+def _tolerance_line(one: Tolerance) -> str:
+    needs = (
+        f"{count(one.controls, 'control')} need {one.controls_need:.2g}, "
+        f"it needs {one.mutant_needs:.2g}"
+    )
+    if one.atol is None:
+        return f"tolerance in {one.dtype}: none, it is within this operation's noise ({needs})"
+    return (
+        f"tolerance in {one.dtype}: any atol from {one.atol:.2g} to {one.mutant_needs:.2g}, with an "
+        f"rtol of {one.rtol:.2g}, kills it ({needs})"
+    )

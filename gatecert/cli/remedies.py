@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gatecert.campaign.plan import Plan
     from gatecert.certificate.records import Certificate, GateScore
     from gatecert.remedies.records import SmallestSet
+    from gatecert.sandbox.protocol import GateRef
     from gatecert.subjects import Subject
     from gatecert.witness.records import Hunt
 
@@ -65,6 +66,7 @@ def command(
     """
     import msgspec
 
+    from gatecert.campaign.plan import gate_refs
     from gatecert.campaign.remedying import smallest_set
     from gatecert.cli.certificates import read_certificate
     from gatecert.cli.progress import shown_progress
@@ -93,7 +95,8 @@ def command(
     config = read_config(config_path)
     plan = make_plan(config, gate_names=("oracle",), only=tuple(sorted(witnesses)), jobs=jobs)
     if mutants:
-        return _one_by_one(plan, witnesses, budget_runs, as_json)
+        (gate,) = gate_refs((score.gate,), config.gates, config.root, config.oracles)
+        return _one_by_one(plan, gate, witnesses, budget_runs, as_json)
     scope = Scope(
         "remedies",
         config=str(Path(config.path).resolve()),
@@ -127,7 +130,9 @@ def command(
     return int(ExitCode.CONTROL_REJECTED if found.held_out.rejected else ExitCode.MET)
 
 
-def _one_by_one(plan: Plan, witnesses: Mapping[str, str], budget_runs: int, as_json: bool) -> int:
+def _one_by_one(
+    plan: Plan, gate: GateRef, witnesses: Mapping[str, str], budget_runs: int, as_json: bool
+) -> int:
     """The simplest case of each mutant in every form, proven; 2 where one has none that kills."""
     import msgspec
 
@@ -137,6 +142,7 @@ def _one_by_one(plan: Plan, witnesses: Mapping[str, str], budget_runs: int, as_j
     from gatecert.campaign.selection import select
     from gatecert.campaign.shards import candidate_of
     from gatecert.campaign.supervise import server_pool
+    from gatecert.campaign.tolerating import parting_tolerances
     from gatecert.cli.minimising import MinimiseRequest, minimise, watch_on_stderr
     from gatecert.errors import ExitCode
     from gatecert.reports.remedies import text_lines
@@ -156,7 +162,9 @@ def _one_by_one(plan: Plan, witnesses: Mapping[str, str], budget_runs: int, as_j
                     )
                     smaller = minimise(request, watch_on_stderr)
                     case = witness if smaller.snapshot else smaller.case
-                found.append(proven(plan, pool, subject, mutant, witness, case))
+                remedy = proven(plan, pool, subject, mutant, witness, case)
+                parting = parting_tolerances(plan, pool, subject, mutant, gate)
+                found.append(msgspec.structs.replace(remedy, tolerances=parting))
     if as_json:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(found)).decode() + "\n")
     else:

@@ -6,6 +6,9 @@ import enum
 
 import msgspec
 
+ENVELOPE = 1.5
+"""A tolerance is at least so many times what the worst control needs."""
+
 
 class Form(str, enum.Enum):
     """How a case is added."""
@@ -28,6 +31,28 @@ class Text(msgspec.Struct, frozen=True):
     why: str = ""
 
 
+class Tolerance(msgspec.Struct, frozen=True):
+    """What `torch.allclose(y, reference, rtol, atol)` needs on the gate's own inputs in a dtype,
+    the reference in float64 and rtol one roundoff of the dtype.
+
+    The mutant passes from an atol of `mutant_needs` on, `controls` (the original and benign
+    rewrites) from one of `controls_need`.
+    """
+
+    dtype: str
+    rtol: float
+    controls: int
+    controls_need: float
+    mutant_needs: float
+
+    @property
+    def atol(self) -> float | None:
+        """One that kills it and keeps its distance from the controls; None: there is none, the
+        mutant's error is within this operation's noise."""
+        kept = max(ENVELOPE * self.controls_need, self.rtol * 2.0**-10)
+        return kept if kept < self.mutant_needs else None
+
+
 class Remedy(msgspec.Struct, frozen=True):
     """What kills one survivor: a `case` on which it shows, and the texts that add it.
 
@@ -38,6 +63,8 @@ class Remedy(msgspec.Struct, frozen=True):
     witness: str
     case: str
     texts: tuple[Text, ...]
+    tolerances: tuple[Tolerance, ...] = ()
+    """Of a gate whose inputs are cases: what would kill it there, dtype by dtype."""
 
 
 class Untreated(msgspec.Struct, frozen=True):
