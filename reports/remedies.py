@@ -80,6 +80,6 @@ def _tolerance_line(one: Tolerance) -> str:
     if one.atol is None:
         return f"tolerance in {one.dtype}: none, it is within this operation's noise ({needs})"
     return (
-        f"tolerance in {one.dtype}: any atol from {one.atol:.2g} to {one.mutant_needs:.2g}, with an "
-        f"rtol of {one.rtol:.2g}, kills it ({needs})"
+        f"tolerance in {one.dtype}: any atol from {one.atol:.2g} to {one.mutant_needs:.2g}, with "
+        f"an rtol of {one.rtol:.2g}, kills it ({needs})"
     )
