@@ -86,8 +86,8 @@ def _print_weaknesses(score: GateScore, console: Console, *, subject: bool) -> N
 
 
 def _print_survivors(score: GateScore, console: Console, most: int) -> None:
-    survivors = score.survivors
-    _heading(console, f"Survivors of {score.gate} ({len(survivors)})")
+    survivors = cards.open_first(score.survivors)
+    _heading(console, f"Survivors of {score.gate} ({cards.survivor_count(survivors)})")
     if not survivors:
         _print(console, "  none")
     told = cards.shared_facts(survivors[:most])

@@ -20,6 +20,7 @@ from gatecert.gates.reads import GateReads
 from gatecert.gates.records import Verdict
 from gatecert.gates.suite.records import PytestBaseline
 from gatecert.lanes.cuda.gpu import describe_gpu
+from gatecert.mutants.acceptance import AcceptedEntry
 from gatecert.mutants.adversaries import adversary_candidates
 from gatecert.mutants.benign import benign_rewrites
 from gatecert.mutants.discover import find_kernels, link_callees
@@ -70,6 +71,8 @@ class Plan:
     """Measure why the chosen gate's survivors survived, with so much search for each."""
     ignore: tuple[Entry, ...] = ()
     """Entries of the ignore file."""
+    accepted: tuple[AcceptedEntry, ...] = ()
+    """Entries of the file of accepted survivors."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Gates that were to stand beside and cannot judge, and why."""
 

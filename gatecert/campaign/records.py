@@ -9,6 +9,7 @@ import msgspec
 from gatecert.diagnosis.records import Evidence
 from gatecert.gates.records import Verdict
 from gatecert.mutants.records import (
+    Accepted,
     Candidate,
     CodeComparison,
     Ignored,
@@ -99,6 +100,7 @@ class SubjectRun(msgspec.Struct, frozen=True):
     verdicts: tuple[Verdict, ...] = ()
     not_tested: tuple[str, ...] = ()
     ignored: tuple[Ignored, ...] = ()
+    accepted: tuple[Accepted, ...] = ()
     launchers: tuple[Launcher, ...] = ()
     failed: str = ""
     """Why the subject could not be run at all (import, baseline), else empty."""

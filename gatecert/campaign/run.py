@@ -15,7 +15,7 @@ from gatecert.campaign.diffs import with_paths
 from gatecert.campaign.environment import describe_environment
 from gatecert.campaign.explaining import explain_survivors
 from gatecert.campaign.gate_files import gate_roots
-from gatecert.campaign.ignoring import idle_rules_of, with_ignored
+from gatecert.campaign.ignoring import idle_rules_of, with_accepted, with_ignored
 from gatecert.campaign.plan import (
     Plan,
     PlannedSubject,
@@ -69,6 +69,7 @@ def plan_campaign(plan: Plan, pool: ServerPool, progress: Progress) -> tuple[Pla
             probed = ask_probe(pool, ProbeRequest(subject, gate, plan.seed))
             planned = plan_subject(subject, probed, plan.operators, time.monotonic() - started)
             planned = with_ignored(with_paths(planned, places), plan.ignore)
+            planned = with_accepted(planned, plan.accepted)
         except GatecertError as error:
             if error.exit_code is not ExitCode.ENVIRONMENT_FAILED:
                 raise

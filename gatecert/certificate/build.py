@@ -94,6 +94,7 @@ def _scored(run: Run, gate: str) -> Iterator[Scored]:
         baseline = verdicts.get(original(part.subject.name).id)
         oracle = _trusted_oracle(part)
         reasons = {one.mutant: one.reason for one in part.ignored}
+        accepted = {one.mutant: one for one in part.accepted}
         explanations = {one.mutant: one for one in part.explanations if one.gate == gate}
         for mutant in part.mutants:
             comparison = comparisons.get(mutant.id)
@@ -113,6 +114,7 @@ def _scored(run: Run, gate: str) -> Iterator[Scored]:
                 part.reach(mutant),
                 oracle.get(mutant.id),
                 reasons.get(mutant.id, ""),
+                accepted.get(mutant.id),
                 comparison.duplicate_of if comparison else "",
                 _is_same_on_launches(comparison, verdict),
                 explanations.get(mutant.id),

@@ -132,6 +132,10 @@ class Survivor(msgspec.Struct, frozen=True):
     """What the causes follow from."""
     remedies: tuple[str, ...] = ()
     """What to add to the gate, each ready to be pasted."""
+    accepted: str = ""
+    """Why somebody accepts it, and who; it counts as a survivor all the same."""
+    reopened: bool = False
+    """It was accepted, and its function has changed since."""
 
 
 class GateScore(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gatecert.campaign.records import Status
 from gatecert.diagnosis.records import Evidence
 from gatecert.gates.records import Verdict
-from gatecert.mutants.records import Mutant
+from gatecert.mutants.records import Accepted, Mutant
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ class Scored:
     oracle: Verdict | None = None
     ignored: str = ""
     """Why a person ignores it."""
+    accepted: Accepted | None = None
+    """That a person accepts it as a survivor."""
     same_as: str = ""
     same_on_launches: bool = False
     explanation: Evidence | None = None

@@ -12,6 +12,7 @@ from gatecert.certificate.scored import Scored
 from gatecert.diagnosis.decide import decide
 from gatecert.diagnosis.records import Cause, Evidence
 from gatecert.gates.records import Reason, Verdict
+from gatecert.mutants.records import Accepted
 
 _SAME = (
     "its compiled code is the original's on all that the gate launches; what it does elsewhere is "
@@ -51,7 +52,15 @@ def survivor_of(one: Scored, run: Run) -> Survivor:
         known=_SAME if one.same_on_launches else known,
         because=because,
         evidence=evidence,
+        accepted=_accepted(one.accepted),
+        reopened=one.accepted is not None and one.accepted.changed,
     )
+
+
+def _accepted(accepted: Accepted | None) -> str:
+    if accepted is None:
+        return ""
+    return f"{accepted.reason} ({accepted.by})" if accepted.by else accepted.reason
 
 
 def _with_allowed(evidence: Evidence | None, verdict: Verdict) -> Evidence | None:
