@@ -86,7 +86,7 @@ def _card(certificate: Certificate, survivor: Survivor, score: GateScore, limits
 def _limits(
     certificate: Certificate, survivor: Survivor, score: GateScore, limits: Limits
 ) -> Iterator[str]:
-    if line := limit_line(survivor.kernel, (score,)):
+    if line := limit_line(survivor.kernel, score):
         yield line
     if score.gate == certificate.gate:
         for dtype, limit in limits.get(survivor.subject, {}).items():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 
 from gatecert.certificate.records import GateScore, Survivor
-from gatecert.diagnosis.records import Evidence, Infected, Propagated, Reached
+from gatecert.diagnosis.records import Cause, Evidence, Infected, Propagated, Reached
 from gatecert.wording import count
 
 
@@ -21,6 +22,20 @@ def why_lines(survivor: Survivor) -> list[str]:
     return lines + [
         f"  remedy:  {line}" for text in survivor.remedies for line in text.splitlines()
     ]
+
+
+def reasons_line(score: GateScore) -> str:
+    """How many survivors have which reason first; "" where none was explained."""
+    if not any(survivor.because for survivor in score.survivors):
+        return ""
+    found = Counter(survivor.reason for survivor in score.survivors)
+    return ", ".join(f"{found[cause]} {cause.value}" for cause in Cause if found[cause])
+
+
+def card_limit_lines(survivor: Survivor, score: GateScore) -> list[str]:
+    """The detection limit in the survivor's kernel, on the card of one that was explained."""
+    line = limit_line(survivor.kernel, score) if survivor.because else ""
+    return [f"  limit:   {line}"] if line else []
 
 
 def evidence_lines(evidence: Evidence) -> Iterator[str]:
@@ -39,19 +54,14 @@ def evidence_lines(evidence: Evidence) -> Iterator[str]:
         yield f"the gate's own comparison {said}"
 
 
-def limit_line(kernel: str, scores: Iterable[GateScore]) -> str:
-    """How small an error the first of the gates sees in a kernel, by graded constants."""
-    for score in scores:
-        rungs = score.ladder_by_kernel.get(kernel, {})
-        said = [
-            f"{rung} {group.mutants.killed}/{group.mutants.scored}"
-            for rung, group in rungs.items()
-            if group.mutants.scored
-        ]
-        if said:
-            return f"constants of {kernel} that were seen, of those planted: {', '.join(said)}"
-        break
-    return ""
+def limit_line(kernel: str, score: GateScore) -> str:
+    """How small an error the gate sees in a kernel, by graded constants; "" where it has none."""
+    said = [
+        f"{rung} {group.mutants.killed}/{group.mutants.scored}"
+        for rung, group in score.ladder_by_kernel.get(kernel, {}).items()
+        if group.mutants.scored
+    ]
+    return f"graded constants seen in {kernel}, of those planted: {', '.join(said)}" if said else ""
 
 
 def _reached(reached: Reached) -> str:

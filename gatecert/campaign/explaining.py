@@ -62,7 +62,7 @@ class Explaining:
             known += len(survivors) - len(missing)
             requests += self._requests(subject, missing)
         if known:
-            self.progress.say(f"{count(known, 'explanation')} were in the store already")
+            self.progress.say(f"{count(known, 'explanation')} taken from the store")
         self.progress.stage("explain survivors", sum(len(r.candidates) for r in requests))
         for trouble in spread(pool, lambda request: self._ask(pool, request), requests):
             if trouble:

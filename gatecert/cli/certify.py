@@ -76,11 +76,17 @@ def command(
 
     from gatecert.cli.profiling import apply_profile
     from gatecert.cli.setup import check_out, make_plan, read_config
+    from gatecert.errors import UsageError
     from gatecert.store.records import parse_shard
     from gatecert.witness.records import HuntBudget
 
     shard = None if shard_text is None else parse_shard(shard_text)
     part.check(shard=shard is not None, list_only=list_only)
+    if explain and shard is not None:
+        raise UsageError(
+            "--explain with --shard: merge the shards first; `gatecert certify --explain` on the "
+            "merged folder takes their verdicts"
+        )
     ratchet = publishing.check(shard=shard is not None)
     if not list_only:
         check_out(out)

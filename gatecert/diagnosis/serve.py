@@ -16,6 +16,7 @@ from gatecert.diagnosis.comparing import Comparison, comparison_of
 from gatecert.diagnosis.explain import Explainer
 from gatecert.diagnosis.plain_runs import call_of
 from gatecert.diagnosis.records import Captured, Evidence
+from gatecert.errors import EnvironmentFailure
 from gatecert.gates.base import CaseGate, Gate
 from gatecert.gates.built_in import BuiltInGate
 from gatecert.gates.oracle import OracleGate, prepare_case
@@ -36,7 +37,7 @@ def explain(request: ExplainRequest) -> Iterator[Evidence]:
     """Evidence of each candidate of the request, as it is measured.
 
     Raises:
-        GatecertError: the gate cannot be prepared, or a mutant is not what is imported.
+        GatecertError: the gate cannot be prepared.
     """
     before = set(sys.modules)
     operation = None
@@ -46,7 +47,10 @@ def explain(request: ExplainRequest) -> Iterator[Evidence]:
     forget_user_modules(before, {path for one in request.candidates for path in one.files})
     note_imports()
     for candidate in request.candidates:
-        yield explainer.explain(candidate)
+        try:
+            yield explainer.explain(candidate)
+        except EnvironmentFailure as error:  # of this mutant; the next may do
+            yield Evidence(candidate.id, request.gate.name, Captured(why_none=str(error)))
 
 
 def _explainer(request: ExplainRequest, operation: Operation | None) -> Explainer:

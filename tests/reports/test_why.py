@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gatecert.certificate import certify
-from gatecert.certificate.records import Survivor
+from gatecert.certificate.records import GateScore, Survivor
 from gatecert.diagnosis.records import (
     Captured,
     Cause,
@@ -15,10 +15,11 @@ from gatecert.diagnosis.records import (
     Reached,
 )
 from gatecert.reports.tables import gates_of
-from gatecert.reports.why import evidence_lines, limit_line, why_lines
+from gatecert.reports.why import evidence_lines, limit_line, reasons_line, why_lines
 from tests.runs import mutant, run, subject_run, verdict
 
 ID = "softmax/k/drop-load-mask/1-aaaaaa"
+OTHER = "softmax/k/drop-load-mask/2-bbbbbb"
 EVIDENCE = Evidence(
     ID,
     "oracle",
@@ -98,7 +99,25 @@ def test_the_limit_counts_the_graded_constants_of_the_survivors_kernel() -> None
             verdict(rungs[2].id),
         ),
     )
-    scores = gates_of(certify(run(part)))
-    line = limit_line("acme.kernels:k", scores)
+    (score,) = gates_of(certify(run(part)))
+    line = limit_line("acme.kernels:k", score)
     assert line.endswith("x1.0001 0/1, x1.001 1/1")
-    assert limit_line("acme.kernels:none", scores) == ""
+    assert limit_line("acme.kernels:none", score) == ""
+
+
+def test_reasons_are_counted_in_their_order_where_survivors_were_explained() -> None:
+    def score(*explanations: Evidence) -> GateScore:
+        part = subject_run(
+            mutants=(mutant(ID), mutant(OTHER)),
+            verdicts=(
+                verdict("softmax/original", bits="b"),
+                verdict(ID, bits="b"),
+                verdict(OTHER, bits="other"),
+            ),
+            explanations=explanations,
+        )
+        (found,) = gates_of(certify(run(part)))
+        return found
+
+    assert reasons_line(score(EVIDENCE)) == "1 tolerated, 1 unobserved"
+    assert reasons_line(score()) == ""
