@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -14,12 +15,17 @@ from gatecert.cli import options
 @click.option("--reason", required=True, help="Why it may survive.")
 @click.option("--by", default="", help="Who says so.")
 @options.config_option
-def command(mutants: tuple[str, ...], reason: str, by: str, config_path: Path | None) -> int:
+@options.json_option
+def command(
+    mutants: tuple[str, ...], reason: str, by: str, config_path: Path | None, as_json: bool
+) -> int:
     """Write into gatecert-accepted.toml that each MUTANT (ids or globs) may survive, and why.
 
     It is run and counts as before; reports tell it apart, and a ratchet does not fail on it. Once
     the function that it mutates changes, it is open again.
     """
+    import msgspec
+
     from gatecert.cli.setup import read_config, say, write_file
     from gatecert.cli.show import find_mutants
     from gatecert.config import CORPUS_CONFIG
@@ -41,6 +47,10 @@ def command(mutants: tuple[str, ...], reason: str, by: str, config_path: Path | 
         code = code_of(mutant, Path(mutant.path).read_text(encoding="utf-8"))
         text = with_entry(text, mutant.id, reason.strip(), by.strip(), code)
     write_file(path, text)
+    if as_json:
+        ids = {mutant.id for mutant in found}
+        said = [one for one in parse_accepted(str(path), text) if one.mutant in ids]
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(said)).decode() + "\n")
     for mutant in found:
         say(f"accepted: {mutant.id}")
     say(f"{path}: for review")
