@@ -139,9 +139,8 @@ class Command:
         Raises:
             OSError: it cannot be started.
         """
-        site = Path(tempfile.mkdtemp(prefix="gatecert-site-"))
         request = SiteRequest(
-            reports=str(site / "reports"),
+            reports="",
             files=dict(files),
             tree=self.placing.tree if self.placing else "",
             roots=self.placing.roots if self.placing else (),
@@ -152,6 +151,16 @@ class Command:
             capture=_CAPTURE.value[0],
             captured=_CAPTURE.value[1],
         )
+        # What a process that it left behind still writes there is nobody's.
+        with tempfile.TemporaryDirectory(
+            prefix="gatecert-site-", ignore_cleanup_errors=True
+        ) as folder:
+            return self._run_at(Path(folder), request, timeout_s, given)
+
+    def _run_at(
+        self, site: Path, request: SiteRequest, timeout_s: float | None, given: bytes
+    ) -> Ran:
+        request = msgspec.structs.replace(request, reports=str(site / "reports"))
         (site / "reports").mkdir()
         (site / "request.json").write_bytes(msgspec.json.encode(request))
         (site / "sitecustomize.py").write_text(_SITE, encoding="utf-8")
@@ -166,7 +175,7 @@ class Command:
             process = subprocess.Popen(
                 self.argv,
                 cwd=self.folder,
-                env=self._environment_at(site, interpret),
+                env=self._environment_at(site, request.interpret),
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
@@ -182,7 +191,7 @@ class Command:
             status=status,
             stdout=_tail(out),
             stderr=_tail(err),
-            seen=read_reports(site / "reports", files),
+            seen=read_reports(site / "reports", request.files),
             seconds=time.monotonic() - started,
             pid=process.pid,
         )
