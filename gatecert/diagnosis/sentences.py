@@ -73,9 +73,11 @@ def _no_witness(evidence: Evidence) -> Said:
     tried = evidence.hunt.found.tried
     by_stage = ", ".join(f"{n} {stage.value}" for stage, n in tried.by_stage.items())
     other = f"; {count(tried.other_bits, 'case')} gave other bits" if tried.other_bits else ""
-    seed = evidence.hunt.seed
+    seed, small = evidence.hunt.seed, evidence.hunt.found.small
+    every = f"; all {', '.join(small.dims)} <= {small.bound} are among them" if small else ""
     return (
-        f"{count(tried.cases, 'case')} tried ({by_stage}; seed {seed}), none shows it{other}",
+        f"{count(tried.cases, 'case')} tried ({by_stage}; seed {seed}), "
+        f"none shows it{other}{every}",
         (),
         (),
     )
