@@ -13,6 +13,7 @@ from gatecert.diagnosis.decide import decide
 from gatecert.diagnosis.records import Cause, Evidence
 from gatecert.gates.records import Reason, Verdict
 from gatecert.mutants.records import Accepted
+from gatecert.witness.records import Witness
 
 _SAME = (
     "its compiled code is the original's on all that the gate launches; what it does elsewhere is "
@@ -52,9 +53,19 @@ def survivor_of(one: Scored, run: Run) -> Survivor:
         known=_SAME if one.same_on_launches else known,
         because=because,
         evidence=evidence,
+        remedies=_remedies(mutant.id, killed.case if killed else "", evidence),
         accepted=_accepted(one.accepted),
         reopened=one.accepted is not None and one.accepted.changed,
     )
+
+
+def _remedies(mutant: str, oracle_case: str, evidence: Evidence | None) -> tuple[str, ...]:
+    """What is known to kill it: a case to add, and the command that makes a test of it."""
+    hunted = evidence.hunt.found if evidence is not None and evidence.hunt is not None else None
+    case = oracle_case or (hunted.case if isinstance(hunted, Witness) else "")
+    if not case:
+        return ()
+    return (f"add {case}: `gatecert remedies '{mutant}'` makes a test of it",)
 
 
 def _accepted(accepted: Accepted | None) -> str:
