@@ -3,7 +3,8 @@
 `operation`, `Tensor`, `tensor`, `Scalar`, `Size` and `Seed` declare an operation of one's own, and
 `grad_of` its gradient; `linear` and `selecting` say
 what of it is exact, `Relations`, `additive` and `homogeneous` what holds between its outputs;
-`record_launches` logs the shapes of a running job. They are imported on first use, so that
+`record_launches` logs the shapes of a running job, and `assert_correct` holds a function against a
+case of the oracle. They are imported on first use, so that
 importing a sub-package costs no torch.
 """
 
@@ -13,6 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gatecert.asserting import assert_correct
     from gatecert.oracle.exact import linear, selecting
     from gatecert.oracle.gradients import grad_of
     from gatecert.oracle.relations import Relations, additive, homogeneous
@@ -28,6 +30,7 @@ __all__ = [
     "Tensor",
     "__version__",
     "additive",
+    "assert_correct",
     "grad_of",
     "homogeneous",
     "linear",
@@ -37,6 +40,7 @@ __all__ = [
     "tensor",
 ]
 _MODULES = {
+    "gatecert.asserting": ("assert_correct",),
     "gatecert.oracle.exact": ("linear", "selecting"),
     "gatecert.oracle.relations": ("Relations", "additive", "homogeneous"),
     "gatecert.oracle.gradients": ("grad_of",),

@@ -16,6 +16,7 @@ import msgspec
 from gatecert.errors import UsageError, did_you_mean
 from gatecert.gates.config import ORACLE_PREFIX, GateConfig, OracleConfig
 from gatecert.launch_log import LoggedShape, choose_shapes, read_launch_log
+from gatecert.mutants.acceptance import ACCEPTED_FILE, AcceptedEntry, parse_accepted
 from gatecert.mutants.suppression import IGNORE_FILE, Entry, parse_ignore_file
 from gatecert.profiles import Profile, get_profile
 from gatecert.subjects import DTYPES, LAYOUT_NAMES, Subject
@@ -103,6 +104,8 @@ class Config(msgspec.Struct, frozen=True):
     """As it was written, for a certificate to be held against later."""
     ignore: tuple[Entry, ...] = ()
     """Entries of the ignore file beside it."""
+    accepted: tuple[AcceptedEntry, ...] = ()
+    """Entries of the file of accepted survivors beside it."""
 
 
 _UNKNOWN = re.compile(r"unknown field `(?P<key>[^`]+)`(?: - at `(?P<path>[^`]+)`)?")
@@ -175,6 +178,7 @@ def load_config(path: Path) -> Config:
         parsed.require,
         parsed,
         _read_ignored(root / IGNORE_FILE),
+        _read_accepted(root / ACCEPTED_FILE),
     )
 
 
@@ -193,6 +197,12 @@ def _read_ignored(path: Path) -> tuple[Entry, ...]:
     if not path.is_file():
         return ()
     return parse_ignore_file(str(path), path.read_text(encoding="utf-8"))
+
+
+def _read_accepted(path: Path) -> tuple[AcceptedEntry, ...]:
+    if not path.is_file():
+        return ()
+    return parse_accepted(str(path), path.read_text(encoding="utf-8"))
 
 
 def _check_classes(path: Path, require: Require) -> None:

@@ -99,6 +99,16 @@ class Ignored(msgspec.Struct, frozen=True):
     line: int
 
 
+class Accepted(msgspec.Struct, frozen=True):
+    """A mutant that a person accepts as a survivor: why, and who. `changed` says that its function
+    is no longer what was accepted."""
+
+    mutant: str
+    reason: str
+    by: str = ""
+    changed: bool = False
+
+
 class CandidateKind(str, enum.Enum):
     """What a gate is asked to judge."""
 

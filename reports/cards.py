@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from gatecert.campaign.records import Status
 from gatecert.certificate.known import ON_IT
-from gatecert.certificate.records import Result, SurvivalReason, Survivor
+from gatecert.certificate.records import Result, Survivor
+from gatecert.diagnosis.records import Cause
 from gatecert.gates.records import Reason, Worst
 from gatecert.mutants.suppression import ignore_comment
+from gatecert.reports.why import why_lines
 
 _MEANS = {
     Status.UNVIABLE: "it compiles for no signature of the declared domain",
@@ -27,6 +29,17 @@ def shared_facts(survivors: Iterable[Survivor]) -> list[str]:
     return [fact for fact, cards in found.items() if cards > 1 and not fact.startswith(ON_IT)]
 
 
+def open_first(survivors: Iterable[Survivor]) -> tuple[Survivor, ...]:
+    """Those that nobody accepts before the others."""
+    return tuple(sorted(survivors, key=lambda one: bool(one.accepted) and not one.reopened))
+
+
+def survivor_count(survivors: Sequence[Survivor]) -> str:
+    """`8`, or `8, 2 of them accepted`."""
+    accepted = sum(bool(one.accepted) and not one.reopened for one in survivors)
+    return f"{len(survivors)}, {accepted} of them accepted" if accepted else str(len(survivors))
+
+
 def fact_lines(facts: Iterable[str]) -> list[str]:
     """Facts as a card has them."""
     return [f"  known:   {fact}" for fact in facts]
@@ -39,9 +52,13 @@ def survivor_lines(survivor: Survivor, told: Collection[str] = ()) -> list[str]:
         f"  planted: {survivor.detail}",
         f"  reason:  {survivor.reason.value}",
     ]
+    if survivor.accepted:
+        state = "reopened, its code has changed since" if survivor.reopened else "accepted"
+        lines.append(f"  {state}: {survivor.accepted}")
+    lines += why_lines(survivor)
     lines += fact_lines(fact for fact in survivor.known if fact not in told)
     # Of equal bits the error is what the original has too: its own rounding.
-    own = survivor.reason is SurvivalReason.UNINFECTED
+    own = survivor.reason is Cause.UNINFECTED
     whose = ", the original's own rounding: the outputs are equal, bit for bit" if own else ""
     if survivor.worst is not None:
         lines.append(f"  worst:   {worst_element(survivor.worst)}{whose}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gatecert.reports.cards import worst_element
-from gatecert.witness.records import Hunt, HuntEnd, NoWitness, Stage, Tried, Witness
+from gatecert.witness.records import Hunt, HuntEnd, NoWitness, SmallDomain, Stage, Tried, Witness
 
 _ENDS = {
     HuntEnd.FOUND: "",
@@ -19,6 +19,7 @@ _STAGES = {
     Stage.ONE_AXIS: "with one axis varied",
     Stage.TWO_AXES: "with two axes varied",
     Stage.RANDOM: "drawn from the whole domain",
+    Stage.SMALL: "of small sizes",
     Stage.NEARER: "to bring the witness nearer",
 }
 
@@ -31,6 +32,8 @@ def hunt_lines(hunt: Hunt) -> list[str]:
         lines += _witness_lines(found)
     else:
         lines.append(f"  no witness: {_difference(found)}")
+        if found.small is not None:
+            lines.append(f"  {small_line(found.small)}")
     lines += _tried_lines(hunt, found.tried)
     if isinstance(found, Witness):
         lines.append(f"  gatecert replay '{found.case}' --mutant '{hunt.mutant}'")
@@ -44,6 +47,14 @@ def _witness_lines(found: Witness) -> list[str]:
         lines.append(f"  worst:   {worst_element(found.worst)}")
     changes = ", ".join(f"{one.axis} {one.own} -> {one.witness}" for one in found.changes)
     return [*lines, f"  changed: {changes}", f"  nearest: {found.nearest}"]
+
+
+def small_line(small: SmallDomain) -> str:
+    """Up to which sizes that was everything."""
+    return (
+        f"no difference over all {', '.join(small.dims)} <= {small.bound} ({small.cases} cases), "
+        "which is no proof"
+    )
 
 
 def _difference(found: NoWitness) -> str:

@@ -10,6 +10,7 @@ from gatecert.certificate.records import Certificate, GateScore
 from gatecert.reports import cards, tables
 from gatecert.reports.notes import notes
 from gatecert.reports.tables import Table
+from gatecert.reports.why import card_limit_lines, reasons_line
 
 
 def render_markdown(certificate: Certificate) -> str:
@@ -74,8 +75,11 @@ def _survivors(score: GateScore) -> Iterator[str]:
     told = cards.shared_facts(score.survivors)
     yield from (f"- {line.strip()}" for line in cards.fact_lines(told))
     yield ""
+    if by_reason := reasons_line(score):
+        yield f"{by_reason}\n"
     for survivor in score.survivors:
         name, *rest = cards.survivor_lines(survivor, told)
+        rest += card_limit_lines(survivor, score)
         yield f"### `{name}`"
         yield ""
         yield from (f"- {line.strip()}" for line in rest)

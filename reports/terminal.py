@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from rich.console import Console
 from rich.text import Text
@@ -12,6 +12,7 @@ from gatecert.certificate.records import Certificate, GateScore, Survivor
 from gatecert.reports import cards, tables
 from gatecert.reports.notes import notes
 from gatecert.reports.tables import Table
+from gatecert.reports.why import card_limit_lines, reasons_line
 from gatecert.wording import count
 
 _MOST_SURVIVORS = 40
@@ -86,24 +87,28 @@ def _print_weaknesses(score: GateScore, console: Console, *, subject: bool) -> N
 
 
 def _print_survivors(score: GateScore, console: Console, most: int) -> None:
-    survivors = score.survivors
-    _heading(console, f"Survivors of {score.gate} ({len(survivors)})")
+    survivors = cards.open_first(score.survivors)
+    _heading(console, f"Survivors of {score.gate} ({cards.survivor_count(survivors)})")
     if not survivors:
         _print(console, "  none")
+    if by_reason := reasons_line(score):
+        _print(console, f"  {by_reason}\n")
     told = cards.shared_facts(survivors[:most])
     for line in cards.fact_lines(told):
         _print(console, line)
     if told:
         _print(console, "")
     for survivor in survivors[:most]:
-        print_survivor(survivor, console, told)
+        print_survivor(survivor, console, told, card_limit_lines(survivor, score))
     if len(survivors) > most:
         _print(console, f"... and {len(survivors) - most} more in the report")
 
 
-def print_survivor(survivor: Survivor, console: Console, told: Collection[str]) -> None:
-    """What is known of a survivor and was not told above, and its diff."""
-    for line in cards.survivor_lines(survivor, told):
+def print_survivor(
+    survivor: Survivor, console: Console, told: Collection[str], more: Iterable[str] = ()
+) -> None:
+    """What is known of a survivor and was not told above, `more` of the gate, and its diff."""
+    for line in (*cards.survivor_lines(survivor, told), *more):
         _print(console, line)
     print_diff(survivor.diff, console)
 

@@ -13,8 +13,9 @@ import gatecert
 from benchmarks.readme_block import README, report_of_corpus, with_block
 from gatecert.calibration.models import MODELS
 from gatecert.campaign.records import Status
-from gatecert.certificate.records import Certificate, SurvivalReason
+from gatecert.certificate.records import Certificate
 from gatecert.cli.app import COMMANDS, group
+from gatecert.diagnosis.records import Cause
 from gatecert.errors import INTERRUPTED, TERMINATED, ExitCode
 from gatecert.gates.registry import built_in_names
 from gatecert.operators.registry import all_operators
@@ -58,7 +59,7 @@ def test_every_key_of_the_certificate_is_documented() -> None:
     text = page("docs/certificate.md")
     for key in Certificate.__struct_fields__:
         assert f"`{key}`" in text, key
-    for member in (*Status, *SurvivalReason):
+    for member in (*Status, *Cause):
         assert f"`{member.value}`" in text, member
 
 

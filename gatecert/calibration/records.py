@@ -134,7 +134,7 @@ def oracle_settings(config: OracleConfig, root: Path) -> OracleSettings:
         UsageError: the file is missing or wrong, or nobody has reviewed it.
     """
     if not config.tolerances:
-        return OracleSettings(config.strategy, config.comparator)
+        return OracleSettings(config.strategy, config.comparator, cases=config.cases)
     path = root / config.tolerances
     found = read_tolerances(path)
     if not found.reviewed.strip():
@@ -143,4 +143,4 @@ def oracle_settings(config: OracleConfig, root: Path) -> OracleSettings:
             'reviewed = "A. Reader, 2025-01-31"'
         )
     rows = tuple(ToleranceRow(r.operation, r.dtype, r.comparator) for r in found.row)
-    return OracleSettings(config.strategy, config.comparator, rows)
+    return OracleSettings(config.strategy, config.comparator, rows, config.cases)

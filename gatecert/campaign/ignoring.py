@@ -1,4 +1,4 @@
-"""What people ignore, in a plan: ignore comments of the sources, and the ignore file."""
+"""What people ignore or accept, in a plan: comments of the sources, and two files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 import msgspec
 
 from gatecert.campaign.plan import Plan, PlannedSubject
+from gatecert.mutants.acceptance import AcceptedEntry, accepted_mutants, idle_entries
 from gatecert.mutants.suppression import (
     Comment,
     Entry,
@@ -29,17 +30,26 @@ def with_ignored(subject: PlannedSubject, entries: Sequence[Entry]) -> PlannedSu
     return replace(subject, run=msgspec.structs.replace(subject.run, ignored=ignored))
 
 
+def with_accepted(subject: PlannedSubject, entries: Sequence[AcceptedEntry]) -> PlannedSubject:
+    """The subject with those of its mutants marked that somebody accepts as survivors."""
+    accepted = accepted_mutants(subject.run.mutants, subject.texts, entries)
+    return replace(subject, run=msgspec.structs.replace(subject.run, accepted=accepted))
+
+
 def idle_rules_of(plan: Plan, planned: Sequence[PlannedSubject]) -> list[str]:
     """A line for each comment and entry that ignores nothing."""
     profiled = any(subject.profile.classes for subject in plan.subjects)
     failed = any(subject.run.failed for subject in planned)
-    return idle_rules(
-        [mutant for subject in planned for mutant in subject.run.mutants],
+    mutants = [mutant for subject in planned for mutant in subject.run.mutants]
+    whole = plan.whole and not profiled and not failed
+    idle = idle_entries(mutants, plan.accepted) if whole else []
+    return idle + idle_rules(
+        mutants,
         {path: text for subject in planned for path, text in subject.texts.items()},
         _comments_of(planned),
         plan.ignore,
         [operator.name for operator in all_operators()],
-        whole=plan.whole and not profiled and not failed,
+        whole=whole,
     )
 
 

@@ -20,6 +20,7 @@ from gatecert.gates.reads import GateReads
 from gatecert.gates.records import Verdict
 from gatecert.gates.suite.records import PytestBaseline
 from gatecert.lanes.cuda.gpu import describe_gpu
+from gatecert.mutants.acceptance import AcceptedEntry
 from gatecert.mutants.adversaries import adversary_candidates
 from gatecert.mutants.benign import benign_rewrites
 from gatecert.mutants.discover import find_kernels, link_callees
@@ -33,6 +34,7 @@ from gatecert.sandbox.protocol import GateRef, Probed
 from gatecert.sandbox.signatures import signature_of
 from gatecert.store.records import Shard
 from gatecert.subjects import Subject
+from gatecert.witness.records import HuntBudget
 
 _NOT_LAUNCHED = "not launched by"
 _LEAVE_OUT_KERNELS = ("/does_nothing", "/returns_freed_memory")
@@ -65,8 +67,12 @@ class Plan:
     """Only so many mutants, drawn at random; 0: all."""
     time_budget_s: float = 0.0
     """After so much time of judging no further mutant is started; 0: no limit."""
+    explain: HuntBudget | None = None
+    """Measure why the chosen gate's survivors survived, with so much search for each."""
     ignore: tuple[Entry, ...] = ()
     """Entries of the ignore file."""
+    accepted: tuple[AcceptedEntry, ...] = ()
+    """Entries of the file of accepted survivors."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Gates that were to stand beside and cannot judge, and why."""
 

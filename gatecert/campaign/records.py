@@ -6,8 +6,10 @@ import enum
 
 import msgspec
 
+from gatecert.diagnosis.records import Evidence
 from gatecert.gates.records import Verdict
 from gatecert.mutants.records import (
+    Accepted,
     Candidate,
     CodeComparison,
     Ignored,
@@ -50,7 +52,7 @@ class Status(str, enum.Enum):
     """Left out by --sample or --time-budget, or the run was interrupted; never counted."""
 
 
-STAGES = ("probe and plant", "compile", "judge", "compile survivors")
+STAGES = ("probe and plant", "compile", "judge", "compile survivors", "explain survivors")
 """Parts of a run by the clock, one after the other; `total` is the whole of it. All other times of
 a run are added up over jobs that run side by side."""
 PROCESSES = "processes: "
@@ -98,9 +100,12 @@ class SubjectRun(msgspec.Struct, frozen=True):
     verdicts: tuple[Verdict, ...] = ()
     not_tested: tuple[str, ...] = ()
     ignored: tuple[Ignored, ...] = ()
+    accepted: tuple[Accepted, ...] = ()
     launchers: tuple[Launcher, ...] = ()
     failed: str = ""
     """Why the subject could not be run at all (import, baseline), else empty."""
+    explanations: tuple[Evidence, ...] = ()
+    """What was measured of survivors, where that was asked for."""
 
     def reach(self, mutant: Mutant) -> frozenset[str]:
         """The kernels whose launch runs the mutated function, or that the mutated launcher

@@ -13,8 +13,9 @@ from gatecert.campaign.clock import Clock
 from gatecert.campaign.comparer import Comparer, part_of
 from gatecert.campaign.diffs import with_paths
 from gatecert.campaign.environment import describe_environment
+from gatecert.campaign.explaining import explain_survivors
 from gatecert.campaign.gate_files import gate_roots
-from gatecert.campaign.ignoring import idle_rules_of, with_ignored
+from gatecert.campaign.ignoring import idle_rules_of, with_accepted, with_ignored
 from gatecert.campaign.plan import (
     Plan,
     PlannedSubject,
@@ -68,6 +69,7 @@ def plan_campaign(plan: Plan, pool: ServerPool, progress: Progress) -> tuple[Pla
             probed = ask_probe(pool, ProbeRequest(subject, gate, plan.seed))
             planned = plan_subject(subject, probed, plan.operators, time.monotonic() - started)
             planned = with_ignored(with_paths(planned, places), plan.ignore)
+            planned = with_accepted(planned, plan.accepted)
         except GatecertError as error:
             if error.exit_code is not ExitCode.ENVIRONMENT_FAILED:
                 raise
@@ -160,6 +162,10 @@ def run_campaign(plan: Plan, record: RunRecord, progress: Progress) -> Run:
         if not interrupted and plan.shard is None:
             with clock.part("compile survivors"):
                 comparer.compare_survivors(planned, comparisons, verdicts)
+            if plan.explain is not None:
+                with clock.part("explain survivors"):
+                    keys = {task.place: task.key for task in _keyed(plan, work, marks)}
+                    interrupted = explain_survivors(plan, planned, verdicts, keys, record, progress)
     record.note_timings(clock.seconds)
     return msgspec.structs.replace(record.run(), interrupted=interrupted)
 

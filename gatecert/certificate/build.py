@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
 
 import msgspec
 
 from gatecert.campaign.records import LANE_SHOWS, Run, Status, SubjectRun
 from gatecert.certificate.contradictions import contradictions
 from gatecert.certificate.controls import adversaries_of, control_results, controls_of
-from gatecert.certificate.known import facts
 from gatecert.certificate.records import (
     Certificate,
     Counts,
@@ -20,43 +18,22 @@ from gatecert.certificate.records import (
     Observable,
     Result,
     SubjectSummary,
-    SurvivalReason,
-    Survivor,
     Unseen,
 )
-from gatecert.certificate.scope import ignored, not_tested, relative, selection_of, skipped
+from gatecert.certificate.scope import ignored, not_tested, selection_of, skipped
+from gatecert.certificate.scored import Scored
 from gatecert.certificate.seal import sealed
 from gatecert.certificate.status import status_of
+from gatecert.certificate.survivors import survivor_of
 from gatecert.certificate.wiring import reasons_of, weaknesses_of
-from gatecert.gates.records import GateOutcome, Reason, Verdict, is_oracle
+from gatecert.gates.records import GateOutcome, Verdict, is_oracle
 from gatecert.mutants.records import CodeComparison, CodeVerdict, Mutant, original
 from gatecert.operators.records import ObservableBy
 from gatecert.statistics import Rate, cluster_bootstrap, macro_average, tally, wilson
 from gatecert.wording import count
 
 _DETECTED = frozenset({Status.KILLED, Status.CRASHED, Status.TIMEOUT})
-_SAME = (
-    "its compiled code is the original's on all that the gate launches; what it does elsewhere is "
-    "not known, since the subject declares no operation",
-)
 _NEVER_RUN = frozenset({Status.UNVIABLE, Status.EQUIVALENT, Status.DUPLICATE})
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """A mutant with its status and verdict under one gate, and the original's verdict."""
-
-    mutant: Mutant
-    status: Status
-    verdict: Verdict | None
-    original: Verdict | None
-    reach: frozenset[str] = frozenset()
-    """Kernels whose launch runs the mutated function, or that a mutated launcher launches."""
-    oracle: Verdict | None = None
-    ignored: str = ""
-    """Why a person ignores it."""
-    same_as: str = ""
-    same_on_launches: bool = False
 
 
 def certify(run: Run) -> Certificate:
@@ -86,6 +63,7 @@ def certify(run: Run) -> Certificate:
         ladder=score.ladder,
         observable=_observable(chosen, LANE_SHOWS[lane]),
         survivors=score.survivors,
+        ladder_by_kernel=score.ladder_by_kernel,
         weaknesses=score.weaknesses,
         not_observable=tuple(_unseen(s) for s in chosen if _counts_as(s, Status.NOT_OBSERVABLE)),
         inconclusive=tuple(_unseen(s) for s in chosen if _counts_as(s, Status.INCONCLUSIVE)),
@@ -116,6 +94,8 @@ def _scored(run: Run, gate: str) -> Iterator[Scored]:
         baseline = verdicts.get(original(part.subject.name).id)
         oracle = _trusted_oracle(part)
         reasons = {one.mutant: one.reason for one in part.ignored}
+        accepted = {one.mutant: one for one in part.accepted}
+        explanations = {one.mutant: one for one in part.explanations if one.gate == gate}
         for mutant in part.mutants:
             comparison = comparisons.get(mutant.id)
             chosen = mutant.id not in not_sampled and (mutant.id, gate) not in not_reached
@@ -134,8 +114,10 @@ def _scored(run: Run, gate: str) -> Iterator[Scored]:
                 part.reach(mutant),
                 oracle.get(mutant.id),
                 reasons.get(mutant.id, ""),
+                accepted.get(mutant.id),
                 comparison.duplicate_of if comparison else "",
                 _is_same_on_launches(comparison, verdict),
+                explanations.get(mutant.id),
             )
 
 
@@ -181,7 +163,8 @@ def _gate_score(run: Run, gate: str, scored: Iterable[Scored]) -> GateScore:
         ladder=_groups(
             (one for one in scored if not one.mutant.scored), lambda mutant: mutant.variant
         ),
-        survivors=tuple(_survivor(one, run) for one in counted if one.status is Status.SURVIVED),
+        survivors=tuple(survivor_of(one, run) for one in counted if one.status is Status.SURVIVED),
+        ladder_by_kernel=_ladders(scored),
         weaknesses=named,
         lane=run.lane_of(gate),
     )
@@ -197,6 +180,18 @@ def _groups(scored: Iterable[Scored], key: Callable[[Mutant], str]) -> dict[str,
     for one in scored:
         members.setdefault(key(one.mutant), []).append(one.status)
     return {name: _group(_counts(members[name])) for name in sorted(members)}
+
+
+def _ladders(scored: Iterable[Scored]) -> dict[str, dict[str, Group]]:
+    """The rungs of the detection ladder by kernel."""
+    members: dict[str, list[Scored]] = {}
+    for one in scored:
+        if not one.mutant.scored:
+            members.setdefault(one.mutant.unit, []).append(one)
+    return {
+        kernel: _groups(members[kernel], lambda mutant: mutant.variant)
+        for kernel in sorted(members)
+    }
 
 
 def _group(counts: Counts) -> Group:
@@ -220,48 +215,6 @@ def _observable(scored: Iterable[Scored], shows: Set[ObservableBy]) -> Observabl
 
 def _counts_as(one: Scored, status: Status) -> bool:
     return one.mutant.scored and one.status is status
-
-
-def _survivor(one: Scored, run: Run) -> Survivor:
-    mutant, verdict = one.mutant, one.verdict
-    assert verdict is not None  # a mutant survives by a verdict alone
-    reason = _survival_reason(verdict, one)
-    told = reason in (SurvivalReason.UNREACHED, SurvivalReason.UNEXPLAINED)
-    known = tuple(facts(verdict, one.original, one.reach)) if told else ()
-    killed = one.oracle if one.oracle and one.oracle.reason is not Reason.NONE else None
-    return Survivor(
-        id=mutant.id,
-        subject=mutant.subject,
-        operator=mutant.operator,
-        bug_class=mutant.bug_class,
-        detail=mutant.detail,
-        diff=mutant.diff,
-        reason=reason,
-        case=verdict.case,
-        worst=verdict.worst,
-        margin=verdict.margin,
-        reveal=mutant.reveal,
-        oracle_case=killed.case if killed else "",
-        oracle_inputs_sha256=killed.inputs_sha256 if killed else "",
-        path=relative(mutant.path, run, mutant.module),
-        line=mutant.line,
-        known=_SAME if one.same_on_launches else known,
-    )
-
-
-def _survival_reason(verdict: Verdict, one: Scored) -> SurvivalReason:
-    original = one.original
-    if verdict.launches > 0 and one.reach and not one.reach & set(verdict.kernels):
-        return SurvivalReason.UNREACHED
-    if original is not None and original.launches > 0 and verdict.launches == 0:
-        return SurvivalReason.UNREACHED
-    if one.same_on_launches:
-        return SurvivalReason.UNINFECTED
-    if original is None or not verdict.bits or not original.bits:
-        return SurvivalReason.UNEXPLAINED
-    if verdict.bits == original.bits:
-        return SurvivalReason.UNINFECTED
-    return SurvivalReason.TOLERATED
 
 
 def _unseen(one: Scored) -> Unseen:

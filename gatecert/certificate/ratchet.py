@@ -97,8 +97,9 @@ def render_ratchet(ratchet: Ratchet) -> str:
 def hold(ratchet: Ratchet, certificate: Certificate, *, whole: bool) -> Held:
     """Hold the chosen gate's results against what is known of it.
 
-    Only mutants that the run has a result for are held, and of a run of a part (`whole` is
-    False) nothing is said to be gone.
+    A survivor that somebody accepts is no new one; a kill that is lost stays lost. Only mutants
+    that the run has a result for are held, and of a run of a part (`whole` is False) nothing is
+    said to be gone.
     """
     known = ratchet.gates.get(certificate.gate, Known())
     survived, killed = set(known.survived), set(known.killed)
@@ -107,9 +108,10 @@ def hold(ratchet: Ratchet, certificate: Certificate, *, whole: bool) -> Held:
     dead = {name for name, status in now.items() if status is Status.KILLED}
     # A duplicate of a survivor is no further survivor.
     reported = {name for name in alive if _own(certificate, name).status is Status.SURVIVED}
+    accepted = {one.id for one in certificate.survivors if one.accepted and not one.reopened}
     no_verdict = {name for name, status in now.items() if status in _NO_VERDICT}
     return Held(
-        new_survivors=_sorted(reported - survived - killed),
+        new_survivors=_sorted(reported - survived - killed - accepted),
         lost_kills=_sorted(reported & killed),
         now_killed=_sorted(dead & survived),
         new_kills=_sorted(dead - survived - killed),

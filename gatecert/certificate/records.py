@@ -6,11 +6,10 @@ the same mutants. docs/certificate.md explains each key.
 
 from __future__ import annotations
 
-import enum
-
 import msgspec
 
 from gatecert.campaign.records import Environment, Status
+from gatecert.diagnosis.records import Because, Cause, Evidence
 from gatecert.gates.records import GateOutcome, Reason, Worst
 from gatecert.gates.wiring.weaknesses import NamedWeakness, Weakness
 from gatecert.mutants.records import Ignored, Skip
@@ -99,19 +98,6 @@ class Adversaries(msgspec.Struct, frozen=True):
     """Weaknesses that explain why an adversary was accepted, by its id."""
 
 
-class SurvivalReason(str, enum.Enum):
-    """Why a mutant survived: the first reason that evidence supports."""
-
-    UNREACHED = "unreached"
-    """The gate never launched the mutated kernel."""
-    UNINFECTED = "uninfected"
-    """Outputs are the original's, bit for bit, on all the gate's inputs."""
-    TOLERATED = "tolerated"
-    """Outputs differ, and the comparator allowed it."""
-    UNEXPLAINED = "unexplained"
-    """This gate gives no evidence of why."""
-
-
 class Survivor(msgspec.Struct, frozen=True):
     """A mutant that a gate accepted."""
 
@@ -121,7 +107,7 @@ class Survivor(msgspec.Struct, frozen=True):
     bug_class: str
     detail: str
     diff: str
-    reason: SurvivalReason
+    reason: Cause
     case: str
     worst: Worst | None
     margin: float
@@ -132,12 +118,24 @@ class Survivor(msgspec.Struct, frozen=True):
     """A case on which the oracle rejects it: what this gate lacks; `gatecert replay` runs it."""
     oracle_inputs_sha256: str = ""
     """Of that case's inputs, for `gatecert replay --expect-inputs`."""
+    kernel: str = ""
+    """Its kernel, `module:qualname`; of a mutated launcher the first that it launches."""
     path: str = ""
     """Its file, from the configuration's folder; of an installed package `module:` and its name."""
     line: int = 0
     known: tuple[str, ...] = ()
     """What was recorded of a gate that does not show outputs, a fact each: its tests, what they
     launch, what they compare by."""
+    because: tuple[Because, ...] = ()
+    """Every cause that evidence supports, the first one first; of runs that explain survivors."""
+    evidence: Evidence | None = None
+    """What the causes follow from."""
+    remedies: tuple[str, ...] = ()
+    """What to add to the gate, each ready to be pasted."""
+    accepted: str = ""
+    """Why somebody accepts it, and who; it counts as a survivor all the same."""
+    reopened: bool = False
+    """It was accepted, and its function has changed since."""
 
 
 class GateScore(msgspec.Struct, frozen=True):
@@ -159,6 +157,8 @@ class GateScore(msgspec.Struct, frozen=True):
     ladder: dict[str, Group]
     """Graded constants below 1e-2, by rung; never part of a kill rate."""
     survivors: tuple[Survivor, ...]
+    ladder_by_kernel: dict[str, dict[str, Group]] = {}
+    """The same rungs kernel by kernel: how small an error it sees there."""
     weaknesses: tuple[NamedWeakness, ...] = ()
     """What the gate cannot see, by the evidence of what it did."""
     lane: str = "interpreter"
@@ -303,6 +303,7 @@ class Certificate(msgspec.Struct, frozen=True):
     timings_s: dict[str, float]
     weaknesses: tuple[NamedWeakness, ...] = ()
     """What the chosen gate cannot see, by the evidence of what it did."""
+    ladder_by_kernel: dict[str, dict[str, Group]] = {}
     selection: SelectionSummary = SelectionSummary()
     ignored: tuple[Ignored, ...] = ()
     """Mutants that a person ignores, with the reason and where it is written."""

@@ -15,6 +15,7 @@ from gatecert.cli.stopping import stoppable
 from gatecert.errors import INTERRUPTED, ExitCode, GatecertError, described
 
 COMMANDS = (
+    "accept",
     "calibrate",
     "certify",
     "controls",
@@ -27,6 +28,7 @@ COMMANDS = (
     "mutants",
     "operations",
     "operators",
+    "remedies",
     "replay",
     "report",
     "runs",

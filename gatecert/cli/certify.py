@@ -33,6 +33,14 @@ if TYPE_CHECKING:
 @click.option("--shard", "shard_text", metavar="K/N", help="Only the K-th of N parts; see merge.")
 @options.part_options
 @options.publishing_options
+@click.option("--explain", is_flag=True, help="Measure why each survivor of the gate survived.")
+@click.option(
+    "--explain-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=30.0,
+    show_default=True,
+    help="Time to search for an input that shows a survivor.",
+)
 @click.option("--list", "list_only", is_flag=True, help="Name the mutants; run nothing.")
 def command(
     gate_names: Sequence[str],
@@ -51,6 +59,8 @@ def command(
     only: Sequence[str],
     matrix: bool,
     shard_text: str | None,
+    explain: bool,
+    explain_seconds: float,
     list_only: bool,
     part: options.Part,
     publishing: Publishing,
@@ -62,12 +72,21 @@ def command(
     (--subject, --operator, --only, --shard, --in-diff, --sample, --time-budget, --profile) is
     named after its id, certificate-r2.json, so that it leaves the certificate of a whole run alone.
     """
+    from dataclasses import replace
+
     from gatecert.cli.profiling import apply_profile
     from gatecert.cli.setup import check_out, make_plan, read_config
+    from gatecert.errors import UsageError
     from gatecert.store.records import parse_shard
+    from gatecert.witness.records import HuntBudget
 
     shard = None if shard_text is None else parse_shard(shard_text)
     part.check(shard=shard is not None, list_only=list_only)
+    if explain and shard is not None:
+        raise UsageError(
+            "--explain with --shard: merge the shards first; `gatecert certify --explain` on the "
+            "merged folder takes their verdicts"
+        )
     ratchet = publishing.check(shard=shard is not None)
     if not list_only:
         check_out(out)
@@ -94,6 +113,8 @@ def command(
         part=part,
         with_oracle=not no_oracle,
     )
+    if explain:
+        plan = replace(plan, explain=HuntBudget(explain_seconds))
     if list_only:
         from gatecert.cli.mutants import list_mutants
 

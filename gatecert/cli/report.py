@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["terminal", "markdown", "json"]),
+    type=click.Choice(["terminal", "markdown", "json", "html"]),
     default="terminal",
     show_default=True,
     help="What to print on stdout.",
@@ -41,11 +41,37 @@ def command(what: str | None, form: str, out: Path, as_json: bool) -> int:
         certificate = read_certificate(Path(what)).certificate
     else:
         certificate = _stored(what, out)
-    if form == "markdown" and not as_json:
+    if form == "html" and not as_json:
+        from gatecert.reports.html import render_html
+
+        click.echo(render_html(certificate, _limits(certificate, out)), nl=False)
+    elif form == "markdown" and not as_json:
         click.echo(render_markdown(certificate), nl=False)
     else:
         print_certificate(certificate, as_json or form == "json")
     return 0
+
+
+def _limits(certificate: Certificate, out: Path) -> dict[str, dict[str, float | None]]:
+    """Of the same gate, where `gatecert limits` has left them in --out."""
+    import msgspec
+
+    from gatecert.campaign.limits import LimitsRecord
+    from gatecert.cli.setup import say
+
+    path = out / "limits.json"
+    if not path.is_file():
+        return {}
+    try:
+        record = msgspec.json.decode(path.read_bytes(), type=LimitsRecord)
+    except msgspec.MsgspecError as error:
+        say(f"{path} is left out: {error}")
+        return {}
+    found: dict[str, dict[str, float | None]] = {}
+    for row in record.rows if record.gate == certificate.gate else ():
+        if not row.why:
+            found.setdefault(row.subject, {})[row.dtype] = row.limit
+    return found
 
 
 def _stored(run_id: str | None, out: Path) -> Certificate:
@@ -58,9 +84,10 @@ def _stored(run_id: str | None, out: Path) -> Certificate:
 
     with open_runs(out) as runs:
         info = runs.get(run_id or _latest(runs))
-        if info.scope.command == "controls":
+        if info.scope.command != "certify":
+            name = info.scope.command
             raise UsageError(
-                f"run {info.id} is of `gatecert {info.scope}`; controls*.json in {out} holds it"
+                f"run {info.id} is of `gatecert {info.scope}`; {name}*.json in {out} holds it"
             )
         stored = runs.load(info.id)
     if info.state is not RunState.FINISHED:
@@ -72,7 +99,7 @@ def _stored(run_id: str | None, out: Path) -> Certificate:
 def _latest(runs: Runs) -> str:
     from gatecert.errors import UsageError
 
-    found = [info.id for info in runs.all() if info.scope.command != "controls"]
+    found = [info.id for info in runs.all() if info.scope.command == "certify"]
     if not found:
         raise UsageError(f"{runs.path}: it holds no run of certify")
     return found[-1]

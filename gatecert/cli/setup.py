@@ -98,6 +98,7 @@ def make_plan(
         sample=part.sample if part else 0,
         time_budget_s=part.time_budget_s if part else 0.0,
         ignore=config.ignore,
+        accepted=config.accepted,
     )
 
 

@@ -44,22 +44,23 @@ class BuiltInGate:
         """It needs an operation; others than the oracle say themselves what else."""
         if subject.operation is None:
             return "it has no operation, so there are no inputs and no reference"
-        return None if self.name == ORACLE else self._load().applies_to(subject)
+        return None if self.name == ORACLE else self.load().applies_to(subject)
 
     def prepare(self, subject: Subject, *, seed: int, quick: bool) -> PreparedGate:
         """As the gate itself."""
-        return self._load().prepare(subject, seed=seed, quick=quick)
+        return self.load().prepare(subject, seed=seed, quick=quick)
 
     def cases(self, subject: Subject, *, seed: int, quick: bool) -> tuple[Case, ...]:
         """As the gate itself; none where its inputs are no cases."""
-        gate = self._load()
+        gate = self.load()
         return gate.cases(subject, seed=seed, quick=quick) if isinstance(gate, CaseGate) else ()
 
     @property
     def _is_oracle(self) -> bool:
         return self.name == ORACLE or strategy_of(self.name) is not None
 
-    def _load(self) -> Gate:
+    def load(self) -> Gate:
+        """The gate itself, imported."""
         if self._is_oracle:
             from gatecert.gates.oracle import OracleGate
 

@@ -140,6 +140,8 @@ class OracleConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     strategy: str = "certify"
     """Which shapes and values it tries."""
+    cases: tuple[str, ...] = ()
+    """Cases as reports print them: it tries these alone, each subject those of its operation."""
     comparator: dict[str, Any] = {}
     """What it allows, as `{ type = "AllClose", atol = 1e-3, rtol = 1e-2 }`; by default the
     rounding-interval test with its own constants."""
@@ -162,6 +164,7 @@ class OracleSettings(msgspec.Struct, frozen=True):
     strategy: str = "certify"
     comparator: dict[str, Any] = {}
     rows: tuple[ToleranceRow, ...] = ()
+    cases: tuple[str, ...] = ()
 
 
 ORACLE_PREFIX = "oracle-"

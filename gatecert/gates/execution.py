@@ -75,7 +75,7 @@ def execute_on(
             result = entry(*inputs.args)
         except Exception as raised:
             error = raised
-    outputs = () if error is not None else _results(result, inputs, operation)
+    outputs = () if error is not None else results_of(result, inputs, operation)
     return Execution(
         outputs=outputs,
         bits=hash_outputs(outputs),
@@ -87,7 +87,7 @@ def execute_on(
     )
 
 
-def _results(result: Any, copy: Inputs, operation: Operation | None) -> tuple[Any, ...]:
+def results_of(result: Any, copy: Inputs, operation: Operation | None) -> tuple[Any, ...]:
     """What a call returned or wrote: None from one with in-place arguments means those.
 
     Destinations receive the first results; a launcher may return them too, or nothing.

@@ -116,6 +116,8 @@ class Verdict(msgspec.Struct, frozen=True):
     """Elements of outputs that the oracle's cases compare, up to the case that decided."""
     exactly: int = 0
     """How many of those must be equal, since nothing before the last step rounds."""
+    failed: tuple[str, ...] = ()
+    """Every case that failed, where the oracle was to try all and records none of them."""
     duration_s: float = 0.0
     spent: Spent = Spent()
     signal: int = 0

@@ -118,10 +118,12 @@ def read_comparator(table: dict[str, Any], where: str) -> Comparator:
 
 def _named_oracle(name: str, settings: OracleSettings) -> Gate:
     from gatecert.gates.oracle import OracleGate
+    from gatecert.oracle.case import parse_case
     from gatecert.oracle.strategies import get_strategy
     from gatecert.oracle.tolerance import RoundingInterval
 
     get_strategy(settings.strategy)
+    listed = tuple(dict.fromkeys(parse_case(text) for text in settings.cases))
     usual: Comparator = RoundingInterval()
     if settings.comparator:
         usual = read_comparator(settings.comparator, f"gate {name!r}, comparator")
@@ -131,7 +133,7 @@ def _named_oracle(name: str, settings: OracleSettings) -> Gate:
         )
         for row in settings.rows
     }
-    return OracleGate(name, settings.strategy, usual, rows)
+    return OracleGate(name, settings.strategy, usual, rows, listed)
 
 
 def _configured(name: str, config: GateConfig, root: Path, around: GateConfig | None) -> Gate:

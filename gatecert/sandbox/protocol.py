@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from gatecert.diagnosis.records import Evidence
 from gatecert.encoding import decode
 from gatecert.gates.config import GateConfig, OracleSettings
 from gatecert.gates.records import Verdict
@@ -104,6 +105,23 @@ class HuntRequest(msgspec.Struct, frozen=True, tag="hunt"):
     limits: Limits = Limits()
 
 
+class ExplainRequest(msgspec.Struct, frozen=True, tag="explain"):
+    """Measure why a gate accepted candidates of one subject. `budget` is that of the search for
+    each of them; all else is as in a shard."""
+
+    subject: Subject
+    gate: GateRef
+    candidates: tuple[Candidate, ...]
+    budget: HuntBudget = HuntBudget()
+    preload: tuple[str, ...] = ()
+    seed: int = 0
+    quick: bool = False
+    limits: Limits = Limits()
+    baselines: dict[str, PytestBaseline] = {}
+    modules: dict[str, str] = {}
+    kernels: tuple[str, ...] = ()
+
+
 class Probed(msgspec.Struct, frozen=True, tag="probed"):
     """What a probe saw.
 
@@ -143,6 +161,12 @@ class Hunted(msgspec.Struct, frozen=True, tag="hunted"):
     hunt: Hunt
 
 
+class Explained(msgspec.Struct, frozen=True, tag="explained"):
+    """What was measured of one mutant."""
+
+    evidence: Evidence
+
+
 class Prepared(msgspec.Struct, frozen=True, tag="prepared"):
     """A gate is ready; `seconds` went into its inputs and references. `notes` are for the user:
     what a candidate costs where that is much, and what the gate does to its files."""
@@ -165,8 +189,8 @@ class Finished(msgspec.Struct, frozen=True, tag="finished"):
     seconds: float
 
 
-Request = ProbeRequest | ShardRequest | HuntRequest
-Event = Probed | Judged | Hunted | Prepared | Failed | Finished
+Request = ProbeRequest | ShardRequest | HuntRequest | ExplainRequest
+Event = Probed | Judged | Hunted | Explained | Prepared | Failed | Finished
 
 
 def decode_request(text: bytes) -> Request:

@@ -12,11 +12,13 @@ import msgspec
 from gatecert.encoding import encode
 from gatecert.errors import GatecertError
 from gatecert.gates.config import GateConfig
+from gatecert.mutants.records import Candidate
 from gatecert.sandbox.imports import is_users
 from gatecert.sandbox.placing import Placing, hand_down_copies, use_copies
 from gatecert.sandbox.private_tree import PrivateTree, private_tree
 from gatecert.sandbox.protocol import (
     Event,
+    ExplainRequest,
     GateRef,
     Request,
     ShardRequest,
@@ -55,6 +57,8 @@ def external_gates(request: Request) -> Sequence[GateRef]:
     """The user's own gates that a request will run."""
     if isinstance(request, ShardRequest):
         return [ref for ref in request.gates if ref.config is not None]
+    if isinstance(request, ExplainRequest):
+        return [] if request.gate.config is None else [request.gate]
     asks_gate = request.subject.operation is None and request.gate.config is not None
     return [request.gate] if asks_gate else []
 
@@ -80,22 +84,22 @@ def _request_at(request: Request, placing: Placing) -> Request:
     subject = replace(
         request.subject, import_paths=tuple(placing.place(path) or path for path in paths)
     )
+    if isinstance(request, ExplainRequest):
+        candidates = tuple(_candidate_at(one, placing) for one in request.candidates)
+        gate = _ref_at(request.gate, placing)
+        return replace(request, subject=subject, gate=gate, candidates=candidates)
     if not isinstance(request, ShardRequest):
         return replace(request, subject=subject, gate=_ref_at(request.gate, placing))
     gates = tuple(_ref_at(ref, placing) for ref in request.gates)
     tasks = tuple(
-        replace(
-            task,
-            candidate=replace(
-                task.candidate,
-                files={
-                    placing.place(path) or path: text for path, text in task.candidate.files.items()
-                },
-            ),
-        )
-        for task in request.tasks
+        replace(task, candidate=_candidate_at(task.candidate, placing)) for task in request.tasks
     )
     return replace(request, subject=subject, gates=gates, tasks=tasks)
+
+
+def _candidate_at(candidate: Candidate, placing: Placing) -> Candidate:
+    files = {placing.place(path) or path: text for path, text in candidate.files.items()}
+    return msgspec.structs.replace(candidate, files=files)
 
 
 def _ref_at(ref: GateRef, placing: Placing) -> GateRef:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from gatecert.diagnosis.serve import explain
 from gatecert.encoding import decode, encode
 from gatecert.gates.base import PreparedGate, SelectingGate
 from gatecert.gates.cells import ObservingGate, pack_cells
@@ -41,6 +42,8 @@ from gatecert.sandbox.private_tree import tree_notes
 from gatecert.sandbox.probe import probe
 from gatecert.sandbox.protocol import (
     Event,
+    Explained,
+    ExplainRequest,
     Failed,
     Hunted,
     HuntRequest,
@@ -73,6 +76,10 @@ def serve(request: Request, say: Say) -> None:
         elif isinstance(here, HuntRequest):
             _preload(here.preload)
             say(Hunted(hunt(here)))
+        elif isinstance(here, ExplainRequest):
+            _preload(here.preload)
+            for evidence in explain(here):
+                say(as_users(Explained(evidence), tree))
         else:
             _serve_shard(here, lambda event: say(as_users(event, tree)))
 

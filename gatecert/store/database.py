@@ -59,6 +59,16 @@ CREATE TABLE IF NOT EXISTS run_comparison (
     comparison INTEGER NOT NULL REFERENCES comparison (id),
     PRIMARY KEY (run, subject)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS explanation (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    body BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS run_explanation (
+    run INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+    explanation INTEGER NOT NULL REFERENCES explanation (id),
+    PRIMARY KEY (run, explanation)
+) WITHOUT ROWID;
 COMMIT;
 """
 

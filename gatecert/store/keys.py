@@ -24,7 +24,9 @@ test: its files are hashed by the subjects that import them."""
 _NOT_CODE = frozenset({"__pycache__", "node_modules"})
 _NOT_INPUT = frozenset({".html", ".log", ".md", ".pyc", ".rst", ".xml"})
 """What tests leave behind and people write; a change of it alone re-runs nothing."""
-_OF_GATECERT = frozenset({"gatecert-ignore.toml", "gatecert-ratchet.json"})
+_OF_GATECERT = frozenset(
+    {"gatecert-accepted.toml", "gatecert-ignore.toml", "gatecert-ratchet.json"}
+)
 """What gatecert alone reads, and no gate."""
 _OF_PYTEST = frozenset({"PYTEST_ADDOPTS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTEST_PLUGINS"})
 _WITHOUT_EFFECT = frozenset(

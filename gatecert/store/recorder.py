@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from gatecert.campaign.records import Run
+from gatecert.diagnosis.records import Evidence
 from gatecert.gates.records import GateOutcome, Verdict
 from gatecert.mutants.records import CodeComparison, CodeVerdict
 from gatecert.store.database import DATABASE, Database
@@ -128,10 +129,39 @@ class RunRecord:
                 "JOIN verdict ON verdict.id = link.verdict WHERE link.run = ?",
                 self._number,
             )
+            self._database.do("DELETE FROM run_explanation WHERE run = ?", self._number)
             self._database.do_many(
                 "DELETE FROM run_verdict WHERE run = ? AND key = ?",
                 [(self._number, key) for key, kept in had if not kept or key not in keys],
             )
+
+    def explained(self, key: str) -> bool:
+        """Is there an explanation under this key? It becomes this run's; with `--fresh` none is
+        taken."""
+        rows = self._database.rows("SELECT id FROM explanation WHERE key = ?", key)
+        if not rows or self._only_own:
+            return False
+        self._link_explanation(int(rows[0][0]))
+        return True
+
+    def keep_explanation(self, key: str, evidence: Evidence) -> None:
+        """Keep what was measured of a survivor, in one transaction."""
+        with self._database.transaction():
+            self._database.do(
+                "INSERT INTO explanation (key, body) VALUES (?, ?) "
+                "ON CONFLICT (key) DO UPDATE SET body = excluded.body",
+                key,
+                pack(evidence),
+            )
+            [(number,)] = self._database.rows("SELECT id FROM explanation WHERE key = ?", key)
+            self._link_explanation(int(number))
+
+    def _link_explanation(self, number: int) -> None:
+        self._database.do(
+            "INSERT OR IGNORE INTO run_explanation (run, explanation) VALUES (?, ?)",
+            self._number,
+            number,
+        )
 
     def known_comparisons(self, key: str) -> tuple[CodeComparison, ...] | None:
         """Comparisons of a subject's mutants under this key, by the rule of `known`."""

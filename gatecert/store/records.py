@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from gatecert.campaign.records import Run
+from gatecert.diagnosis.records import Evidence
 from gatecert.errors import UsageError
 from gatecert.gates.records import Verdict
 from gatecert.mutants.records import CodeComparison, Signature
@@ -192,6 +193,7 @@ class StoredRun(msgspec.Struct, frozen=True):
     comparisons: dict[str, tuple[CodeComparison, ...]]
     verdicts: tuple[StoredVerdict, ...]
     timings_s: dict[str, float]
+    explanations: tuple[Evidence, ...] = ()
 
 
 def pack(record: Any) -> bytes:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from gatecert.campaign.records import Run, SubjectRun
+from gatecert.diagnosis.records import Evidence
 from gatecert.errors import EnvironmentFailure, NothingScored, UsageError, did_you_mean
 from gatecert.gates.reads import GateReads
 from gatecert.gates.records import Verdict
@@ -103,6 +104,7 @@ class Runs:
                 comparisons=self._comparisons(number),
                 verdicts=self._verdicts(number),
                 timings_s=msgspec.json.decode(timings, type=dict[str, float]),
+                explanations=self._explanations(number),
             )
         except (msgspec.MsgspecError, zlib.error) as error:
             raise EnvironmentFailure(
@@ -120,7 +122,7 @@ class Runs:
         with self._database.transaction():
             for number in numbers:
                 self._database.do("DELETE FROM run WHERE id = ?", number)
-            for table in ("verdict", "comparison"):
+            for table in ("verdict", "comparison", "explanation"):
                 self._database.do(
                     f"DELETE FROM {table} WHERE id NOT IN (SELECT {table} FROM run_{table})"
                 )
@@ -133,6 +135,14 @@ class Runs:
             number,
         )
         return {name: unpack(body, tuple[CodeComparison, ...]) for name, body in rows}
+
+    def _explanations(self, number: int) -> tuple[Evidence, ...]:
+        rows = self._database.rows(
+            "SELECT body FROM run_explanation JOIN explanation "
+            "ON explanation.id = run_explanation.explanation WHERE run = ? ORDER BY key",
+            number,
+        )
+        return tuple(unpack(body, Evidence) for (body,) in rows)
 
     def _verdicts(self, number: int) -> tuple[StoredVerdict, ...]:
         rows = self._database.rows(
@@ -179,6 +189,7 @@ def as_run(stored: StoredRun) -> Run:
             controls=tuple(c for c in part.controls if share is None or c.id in share),
             adversaries=tuple(c for c in part.adversaries if share is None or c.id in share),
             verdicts=tuple(by_subject.get(name, ())),
+            explanations=tuple(one for one in stored.explanations if one.mutant in ids),
         )
 
     run = stored.planned.run

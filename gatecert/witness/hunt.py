@@ -15,6 +15,7 @@ from gatecert.gates.records import GateOutcome, Verdict
 from gatecert.oracle.case import Case
 from gatecert.oracle.operations import Operation
 from gatecert.subjects import Subject
+from gatecert.witness.case_runs import CaseRuns
 from gatecert.witness.records import (
     RUNS,
     Change,
@@ -22,13 +23,15 @@ from gatecert.witness.records import (
     HuntEnd,
     NoWitness,
     SetAside,
+    SmallDomain,
     Stage,
     Tried,
     Witness,
 )
-from gatecert.witness.runs import Runs, fails
+from gatecert.witness.runs import fails
 from gatecert.witness.search import SHARES, Attempt, Search, nearest
-from gatecert.witness.space import Value, changed
+from gatecert.witness.small_domains import is_about_sizes, largest_bound, small_domain
+from gatecert.witness.space import Value, changed, dim_axis
 
 _BATCH = sum(share for _, share in SHARES)
 """Cases that share a child: a round of the search."""
@@ -86,7 +89,7 @@ class Hunting:
     subject: Subject
     own: Sequence[Case]
     search: Search
-    runs: Runs
+    runs: CaseRuns
     budget: HuntBudget
     tally: Tally = field(default_factory=Tally)
     began: float = field(default_factory=time.monotonic)
@@ -100,9 +103,32 @@ class Hunting:
             found = self._first_in(batch)
             if found is not None:
                 return self._witness(*found)
-            if time.monotonic() - self.began > self.budget.seconds:
+            if self._time_is_up():
                 return NoWitness(self.tally.tried(HuntEnd.SECONDS))
-        return NoWitness(self.tally.tried(HuntEnd.SPACE if left else HuntEnd.CASES))
+        return self._among_small(HuntEnd.SPACE if left else HuntEnd.CASES)
+
+    def _among_small(self, end: HuntEnd) -> Witness | NoWitness:
+        """Of masks, bounds and indices: everything up to a size."""
+        space = self.search.space
+        bound = largest_bound(space) if is_about_sizes(self.search.reveal) else 0
+        if not bound:
+            return NoWitness(self.tally.tried(end))
+        axes = tuple(map(dim_axis, space.open_dims))
+        attempts = (
+            Attempt(case, Stage.SMALL, axes) for case in small_domain(space, self.own, bound)
+        )
+        count = 0
+        while batch := list(itertools.islice(attempts, _BATCH)):
+            count += len(batch)
+            found = self._first_in(batch)
+            if found is not None:
+                return self._witness(*found)
+            if self._time_is_up():
+                return NoWitness(self.tally.tried(HuntEnd.SECONDS))
+        return NoWitness(self.tally.tried(end), SmallDomain(space.open_dims, bound, count))
+
+    def _time_is_up(self) -> bool:
+        return time.monotonic() - self.began > self.budget.seconds
 
     def _first_in(self, batch: Sequence[Attempt]) -> tuple[Attempt, Verdict] | None:
         """The first attempt that is a witness."""

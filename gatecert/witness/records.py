@@ -26,6 +26,8 @@ class Stage(str, enum.Enum):
     """One of the gate's own with two axes changed."""
     RANDOM = "random"
     """Drawn from the whole declared domain."""
+    SMALL = "small"
+    """Every combination of small sizes."""
     NEARER = "nearer"
     """A witness with one axis taken back, to find the nearest."""
 
@@ -107,10 +109,21 @@ class Witness(msgspec.Struct, frozen=True, tag="witness"):
     inputs_sha256: str = ""
 
 
+class SmallDomain(msgspec.Struct, frozen=True):
+    """All sizes of `dims` up to `bound` were tried, so many cases, and there was no difference. It
+    is no proof of equivalence."""
+
+    dims: tuple[str, ...]
+    bound: int
+    cases: int
+
+
 class NoWitness(msgspec.Struct, frozen=True, tag="no_witness"):
-    """Nothing that was tried tells the mutant from its original beyond noise."""
+    """Nothing that was tried tells the mutant from its original beyond noise. Of masks, bounds and
+    indices `small` says up to which sizes that was everything."""
 
     tried: Tried
+    small: SmallDomain | None = None
 
 
 class Hunt(msgspec.Struct, frozen=True):

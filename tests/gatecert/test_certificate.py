@@ -7,9 +7,10 @@ import pytest
 
 from gatecert.campaign.records import LANE_SHOWS, Run, Status
 from gatecert.certificate import Certificate, certify, exit_code, status_of, unmet
-from gatecert.certificate.records import Result, SurvivalReason
+from gatecert.certificate.records import Result
 from gatecert.certificate.status import is_oracle
 from gatecert.config import Require
+from gatecert.diagnosis.records import Cause
 from gatecert.errors import ExitCode
 from gatecert.gates.evidence import Evidence
 from gatecert.gates.records import Reason, Verdict
@@ -225,14 +226,14 @@ def test_the_observable_share_counts_viable_mutants_only() -> None:
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        (verdict(ID, launches=0, bits="new"), SurvivalReason.UNREACHED),
-        (verdict(ID, bits="original"), SurvivalReason.UNINFECTED),
-        (verdict(ID, bits="new", margin=0.4), SurvivalReason.TOLERATED),
-        (verdict(ID, bits=""), SurvivalReason.UNEXPLAINED),
+        (verdict(ID, launches=0, bits="new"), Cause.UNREACHED),
+        (verdict(ID, bits="original"), Cause.UNINFECTED),
+        (verdict(ID, bits="new", margin=0.4), Cause.TOLERATED),
+        (verdict(ID, bits=""), Cause.UNEXPLAINED),
     ],
 )
 def test_a_survivor_gets_the_first_reason_that_evidence_supports(
-    said: Verdict, reason: SurvivalReason
+    said: Verdict, reason: Cause
 ) -> None:
     part = subject_run(
         mutants=(mutant(ID),), verdicts=(verdict("softmax/original", bits="original"), said)
@@ -252,7 +253,7 @@ def test_one_code_on_a_gates_own_launches_is_a_survivor_and_no_equivalent(uncomp
     found = certify(run(part))
     (survivor,) = found.survivors
     assert (found.mutants.equivalent, found.kill_rate.n) == (0, 1)
-    assert (survivor.reason is SurvivalReason.UNINFECTED) is not uncompared
+    assert (survivor.reason is Cause.UNINFECTED) is not uncompared
     assert any("declares no operation" in fact for fact in survivor.known) is not uncompared
 
 
@@ -261,7 +262,7 @@ def test_a_gate_that_counts_no_launches_is_not_said_to_reach_nothing() -> None:
         mutants=(mutant(ID),),
         verdicts=(verdict("softmax/original", launches=0, bits="a"), verdict(ID, launches=0)),
     )
-    assert certify(run(part)).survivors[0].reason is SurvivalReason.TOLERATED
+    assert certify(run(part)).survivors[0].reason is Cause.TOLERATED
 
 
 def test_what_was_not_tested_is_named_with_its_subject() -> None:
@@ -436,7 +437,7 @@ def test_a_gate_that_launches_other_kernels_only_never_reached_the_mutant() -> N
     planted = mutant("softmax/softmax_kernel/drop-load-mask/1-aaaaaa")
     elsewhere = verdict(planted.id, gate="tests", kernels=("acme.kernels:norm_kernel",))
     here = verdict(planted.id, gate="tests", kernels=("acme.kernels:softmax_kernel",))
-    for said, reason in ((elsewhere, SurvivalReason.UNREACHED), (here, SurvivalReason.UNEXPLAINED)):
+    for said, reason in ((elsewhere, Cause.UNREACHED), (here, Cause.UNEXPLAINED)):
         part = subject_run(mutants=(planted,), verdicts=(said,))
         (survivor,) = certify(run(part, gate="tests", gates=("tests",))).survivors
         assert survivor.reason is reason

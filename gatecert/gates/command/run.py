@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,11 +18,13 @@ import msgspec
 import gatecert
 from gatecert.gates.command.elsewhere import Elsewhere, read_reports
 from gatecert.lanes.cuda.gpu import with_gpus
+from gatecert.lanes.interpreter.in_force import InForce
 from gatecert.processes import die_with_parent
 from gatecert.sandbox.placing import Placing
 
 VARIABLE = "GATECERT_SITE"
 _OUTPUT_BYTES = 1 << 20
+_CAPTURE: InForce[tuple[str, tuple[str, ...]]] = InForce(("", ()))
 _SITE = '''"""Of gatecert: gives this process its overlay, then makes way for your sitecustomize."""
 
 import json
@@ -71,7 +74,8 @@ class SiteRequest(msgspec.Struct, frozen=True):
 
     `files` are the overlay; `tree` and `roots` the placing of the private tree. With `interpret`
     kernels run in the interpreter lane, else they are compiled for the GPU. With `watch`
-    evidence is collected about `kernels` and the subject's `entry`.
+    evidence is collected about `kernels` and the subject's `entry`. Calls of the entry, and other
+    launches of the kernels `captured`, are written to the folder `capture`, where there is one.
     """
 
     reports: str
@@ -82,6 +86,16 @@ class SiteRequest(msgspec.Struct, frozen=True):
     watch: bool = False
     kernels: tuple[str, ...] = ()
     entry: str = ""
+    capture: str = ""
+    captured: tuple[str, ...] = ()
+
+
+@contextlib.contextmanager
+def capturing(folder: str, kernels: Sequence[str]) -> Iterator[None]:
+    """Every Python process of a command that is run inside writes the calls of the entry there, and
+    launches of kernels that it makes by itself."""
+    with _CAPTURE.set((folder, tuple(kernels))):
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +139,8 @@ class Command:
         Raises:
             OSError: it cannot be started.
         """
-        site = Path(tempfile.mkdtemp(prefix="gatecert-site-"))
         request = SiteRequest(
-            reports=str(site / "reports"),
+            reports="",
             files=dict(files),
             tree=self.placing.tree if self.placing else "",
             roots=self.placing.roots if self.placing else (),
@@ -135,7 +148,19 @@ class Command:
             watch=watch,
             kernels=tuple(kernels),
             entry=entry,
+            capture=_CAPTURE.value[0],
+            captured=_CAPTURE.value[1],
         )
+        # What a process that it left behind still writes there is nobody's.
+        with tempfile.TemporaryDirectory(
+            prefix="gatecert-site-", ignore_cleanup_errors=True
+        ) as folder:
+            return self._run_at(Path(folder), request, timeout_s, given)
+
+    def _run_at(
+        self, site: Path, request: SiteRequest, timeout_s: float | None, given: bytes
+    ) -> Ran:
+        request = msgspec.structs.replace(request, reports=str(site / "reports"))
         (site / "reports").mkdir()
         (site / "request.json").write_bytes(msgspec.json.encode(request))
         (site / "sitecustomize.py").write_text(_SITE, encoding="utf-8")
@@ -150,7 +175,7 @@ class Command:
             process = subprocess.Popen(
                 self.argv,
                 cwd=self.folder,
-                env=self._environment_at(site, interpret),
+                env=self._environment_at(site, request.interpret),
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
@@ -166,7 +191,7 @@ class Command:
             status=status,
             stdout=_tail(out),
             stderr=_tail(err),
-            seen=read_reports(site / "reports", files),
+            seen=read_reports(site / "reports", request.files),
             seconds=time.monotonic() - started,
             pid=process.pid,
         )

@@ -178,6 +178,13 @@ class Report:
         self._stopwatch = enter(interpreter.timed())
         self._entry_calls = EntryCalls()
         enter(entry_observed(self._entry_calls, all_threads=True))
+        if self._asked["capture"]:
+            from gatecert.diagnosis.calls import CallCapture
+
+            path = f"{self._asked['capture']}/{os.getpid()}.calls"
+            capture = CallCapture(path, self._asked["captured"])
+            enter(entry_observed(capture, all_threads=True))
+            enter(interpreter.arguments_shown(capture))
         enter(interpreter.recording(Launches(self.note_launch)))
 
     def _body(self) -> dict[str, Any]:

@@ -33,17 +33,23 @@ class OracleGate:
     strategy: str = USUAL_STRATEGY
     comparator: Comparator = _DEFAULT_COMPARATOR
     rows: Mapping[tuple[str, str], Comparator] = field(default_factory=dict)
+    listed: tuple[Case, ...] = ()
+    """Cases that it tries in the place of those of a strategy."""
 
     def applies_to(self, subject: Subject) -> str | None:
         """It needs an operation, for its schema and reference, and cases of its strategy."""
         if subject.operation is None:
             return "it has no operation, so there is no schema and no reference"
+        if self.listed:
+            return None if self._of(subject) else "no listed case is of its operation and dtypes"
         if self.strategy == USUAL_STRATEGY or ":" in subject.operation:
             return None
         return why_no_case(get_operation(subject.operation), self.strategy, dtypes=subject.dtypes)
 
     def cases(self, subject: Subject, *, seed: int, quick: bool) -> tuple[Case, ...]:
         """The cases that it tries."""
+        if self.listed:
+            return self._of(subject)
         operation = resolve_operation(subject.operation or "")
         strategy = self._strategy(subject, quick)
         return subject_cases(operation, subject, strategy=strategy, seed=seed)[0]
@@ -73,7 +79,7 @@ class OracleGate:
             prepare_case(operation, case, subject, baseline=uses_baseline(by_dtype[case.dtype]))
             for case in cases
         ]
-        if self.comparator == _DEFAULT_COMPARATOR and not self.rows:
+        if self.comparator == _DEFAULT_COMPARATOR and not self.rows and not self.listed:
             # Another comparator is its owner's, who may want to know what a wide one misses.
             check_it_can_fail(
                 operation,
@@ -92,6 +98,11 @@ class OracleGate:
                 else in_turns(prepared, subject.configs)
             ),
         )
+
+    def _of(self, subject: Subject) -> tuple[Case, ...]:
+        """The listed cases that are of this subject."""
+        name = (subject.operation or "").rpartition(":")[2]
+        return tuple(c for c in self.listed if c.operation == name and c.dtype in subject.dtypes)
 
     def _strategy(self, subject: Subject, quick: bool) -> str:
         """Its own where it has a special one, else what the command and the profile say."""

@@ -73,6 +73,7 @@ class PreparedOracle:
         bits: dict[int, str] = {}
         findings: list[Finding] = []
         first: tuple[Failure, PreparedCase] | None = None
+        failing: list[str] = []
         closest = Closest()
         reveal = candidate.reveal if stop_at_first else ()
         for number, prepared in likely_first(self.cases, reveal):
@@ -92,8 +93,9 @@ class PreparedOracle:
             bits[number] = run.bits
             if failure is None and near.score > closest.score:
                 closest = near
-            if failure is not None and first is None:
-                first = failure, prepared
+            if failure is not None:
+                failing.append(prepared.case.id)
+                first = first or (failure, prepared)
                 if stop_at_first:
                     break
         outputs = [output for at in sorted(bits) for output in self.cases[at].expected.outputs]
@@ -110,6 +112,7 @@ class PreparedOracle:
             inputs_sha256=self._inputs_of(closest.case),
             compared=sum(e.reference.size for e in outputs),
             exactly=sum(exactly_compared(e) for e in outputs),
+            failed=() if stop_at_first or cells is not None else tuple(dict.fromkeys(failing)),
         )
         if first is None:
             return verdict
@@ -240,4 +243,5 @@ def _rejected(verdict: Verdict, failure: Failure, at: PreparedCase) -> Verdict:
         inputs_sha256=at.inputs.sha256,
         compared=verdict.compared,
         exactly=verdict.exactly,
+        failed=verdict.failed,
     )

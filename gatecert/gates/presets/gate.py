@@ -23,7 +23,7 @@ from gatecert.oracle.comparators import judge
 from gatecert.oracle.contract import contract_violation
 from gatecert.oracle.eager import eager_results
 from gatecert.oracle.expectation import Expected, ExpectedOutput, expect
-from gatecert.oracle.formats import to_float64, torch_dtype
+from gatecert.oracle.formats import STORAGE_FORMATS, to_float64, torch_dtype
 from gatecert.oracle.inputs import Inputs, make_inputs
 from gatecert.oracle.operations import Operation, resolve_operation
 from gatecert.subjects import Subject, load_entry
@@ -60,6 +60,13 @@ class PresetGate:
             return "it has no operation, so there are no inputs and no reference"
         if not set(subject.dtypes) & set(self.data.dtypes):
             return f"{self.name} checks {', '.join(self.data.dtypes)} only"
+        narrow = [
+            spec.kind
+            for spec in resolve_operation(subject.operation).outputs
+            if spec.kind in STORAGE_FORMATS
+        ]
+        if narrow and getattr(self.data.comparator, "compare_dtype", "") == "output":
+            return f"it compares in the result's dtype, and torch computes nothing in {narrow[0]}"
         return None
 
     def cases(self, subject: Subject, *, seed: int, quick: bool) -> tuple[Case, ...]:

@@ -16,7 +16,7 @@ from gatecert.lanes.interpreter.failures import LaneRefusal, is_interpreter_fail
 from gatecert.lanes.interpreter.fresh_memory import repeatable_memory
 from gatecert.lanes.interpreter.guards import FindingLog, guarded, poisoned, scheduled
 from gatecert.lanes.interpreter.kernels import is_kernel
-from gatecert.lanes.interpreter.launches import dry_run, observed, recording, tuned
+from gatecert.lanes.interpreter.launches import arguments_shown, dry_run, observed, recording, tuned
 from gatecert.lanes.interpreter.order import ProgramOrder
 from gatecert.lanes.interpreter.selftest import self_test
 from gatecert.lanes.interpreter.stopwatch import timed
@@ -26,6 +26,7 @@ __all__ = [
     "LaneRefusal",
     "ProgramOrder",
     "activate",
+    "arguments_shown",
     "dry_run",
     "guarded",
     "is_interpreter_failure",

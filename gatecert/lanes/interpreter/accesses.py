@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
+
+from gatecert.lanes.interpreter.in_force import InForce
 from gatecert.lanes.interpreter.numerics import Array
+
+_SHOWN: InForce[Callable[[bool], None] | None] = InForce(None)
+
+
+@contextlib.contextmanager
+def masks_shown(to: Callable[[bool], None]) -> Iterator[None]:
+    """Tell of every access with a mask whether all of its lanes are active, while it is made."""
+    with _SHOWN.set(to):
+        yield
 
 
 class Accesses:
@@ -31,14 +44,19 @@ class Accesses:
             return True
         whole = bool(mask.all())
         self.masked = bool(self.masked) or not whole
+        if _SHOWN.value is not None:
+            _SHOWN.value(whole)
         return whole
 
     def note_atomic(self, number: int, mask: Array) -> None:
         """Atomics have a mask even where the kernel gives none: only a partial one says more."""
         self.atomics = True
         self.written.add(number)
-        if not mask.all():
+        whole = bool(mask.all())
+        if not whole:
             self.masked = True
+        if _SHOWN.value is not None:
+            _SHOWN.value(whole)
 
     def note_loop(self, turns: int) -> None:
         """A loop over a range takes so many turns."""

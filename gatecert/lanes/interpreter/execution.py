@@ -16,7 +16,12 @@ from triton.runtime.errors import InterpreterError
 from gatecert.errors import GatecertError, described
 from gatecert.lanes.interpreter.failures import StoppedLaunch, is_interpreter_failure
 from gatecert.lanes.interpreter.guards import Guard, guard_in_force
-from gatecert.lanes.interpreter.launches import observers, place_of_launch, recorders
+from gatecert.lanes.interpreter.launches import (
+    observers,
+    place_of_launch,
+    recorders,
+    sees_arguments,
+)
 from gatecert.lanes.interpreter.memory import Memory
 from gatecert.lanes.interpreter.order import INTERLEAVED, in_order, take_turns
 from gatecert.lanes.interpreter.rewriting import rewrite
@@ -69,6 +74,8 @@ def _launch(
             recorder.launches.append(described)
         if any(recorder.dry for recorder in in_force):
             return
+    if (sees := sees_arguments()) is not None:
+        sees.launched(signature.kernel, args, options, dims)
     if not watching:
         _run_grid(kernel, signature, bound, dims, guard)
         return

@@ -40,6 +40,17 @@ class _Observers(threading.local):
     seeing: tuple[LaunchObserver, ...] = ()
 
 
+class SeesArguments(Protocol):
+    """Sees launches with all that they are made of; it must leave that as it is."""
+
+    def launched(
+        self, kernel: str, args: tuple[Any, ...], options: Mapping[str, Any], grid: tuple[int, ...]
+    ) -> None:
+        """The kernel of that name (`module:qualname`) is about to run."""
+        ...
+
+
+_ARGUMENTS: InForce[SeesArguments | None] = InForce(None)
 _RECORDERS: InForce[tuple[Recorder, ...]] = InForce(())
 _OBSERVERS = _Observers()
 _CONFIG = InForce(0)
@@ -55,6 +66,18 @@ def recorders() -> tuple[Recorder, ...]:
 def observers() -> tuple[LaunchObserver, ...]:
     """The observers in force in this thread."""
     return _OBSERVERS.seeing
+
+
+def sees_arguments() -> SeesArguments | None:
+    """Who sees the arguments of launches now."""
+    return _ARGUMENTS.value
+
+
+@contextlib.contextmanager
+def arguments_shown(to: SeesArguments) -> Iterator[None]:
+    """Show every launch inside, with its arguments, before it runs; also those of other threads."""
+    with _ARGUMENTS.set(to):
+        yield
 
 
 def place_of_launch() -> tuple[str, int]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gatecert.certificate import certify
-from gatecert.certificate.records import SurvivalReason, Survivor
+from gatecert.certificate.records import Survivor
+from gatecert.diagnosis.records import Cause
 from gatecert.gates.evidence import BY_HAND, Compared, Evidence
 from gatecert.gates.suite.records import Ending, KnownTest, PytestBaseline
 from gatecert.reports.cards import survivor_lines
@@ -49,7 +50,7 @@ def test_tests_that_launch_the_kernel_and_what_they_compare_by_are_named() -> No
         )
     )
     found = survivor(baseline)
-    assert found.reason is SurvivalReason.UNEXPLAINED
+    assert found.reason is Cause.UNEXPLAINED
     assert found.known == (
         "the verdict on it: 2 passed",
         f"on the original: 3 of 4 tests are seen to launch {KERNEL} in this process: "
@@ -92,7 +93,7 @@ def test_a_kernel_that_no_test_launches_is_said_to_be_so() -> None:
         detail=f"no test launches {KERNEL}",
         launches=0,
     )
-    assert found.reason is SurvivalReason.UNREACHED
+    assert found.reason is Cause.UNREACHED
     assert found.known[0] == f"the verdict on it: no test launches {KERNEL}"
     assert not any("to launch" in fact for fact in found.known)
 
@@ -100,4 +101,4 @@ def test_a_kernel_that_no_test_launches_is_said_to_be_so() -> None:
 def test_nothing_is_said_where_nothing_is_recorded() -> None:
     part = subject_run(mutants=(mutant(ID),), verdicts=(verdict(ID, bits="", kernels=(KERNEL,)),))
     (found,) = certify(run(part)).survivors
-    assert (found.reason, found.known) == (SurvivalReason.UNEXPLAINED, ())
+    assert (found.reason, found.known) == (Cause.UNEXPLAINED, ())

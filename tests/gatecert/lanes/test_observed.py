@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ import triton
 import triton.language as tl
 
 from gatecert.lanes import interpreter
+from gatecert.lanes.interpreter.accesses import masks_shown
 from gatecert.lanes.records import Launch, LaunchTrace
 from tests.gatecert.lanes.inside import inside_lane
 
@@ -54,6 +56,43 @@ class Observer:
         self, launch: Launch, tensors: Mapping[str, torch.Tensor], trace: LaunchTrace
     ) -> None:
         self.traces.append(trace)
+
+
+class Arguments:
+    """Keeps the arguments of launches that it is shown."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, int, dict[str, Any], tuple[int, ...]]] = []
+
+    def launched(
+        self, kernel: str, args: tuple[Any, ...], options: Mapping[str, Any], grid: tuple[int, ...]
+    ) -> None:
+        self.seen.append((kernel, len(args), dict(options), grid))
+
+
+@inside_lane
+def test_arguments_are_shown_before_the_launch_and_only_inside() -> None:
+    x, total, shown = torch.ones(8), torch.zeros(1), Arguments()
+    with interpreter.arguments_shown(shown):
+        add_up[(1,)](x, total, BLOCK=8)
+        with interpreter.dry_run():
+            add_up[(1,)](x, total, BLOCK=8)
+    add_up[(1,)](x, total, BLOCK=8)
+    ((kernel, given, options, grid),) = shown.seen
+    assert kernel.endswith(":add_up")
+    assert (given, options, grid) == (2, {"BLOCK": 8}, (1, 1, 1))
+
+
+@pytest.mark.parametrize(("cols", "said"), [(8, {True}), (20, {True, False})])
+@inside_lane
+def test_every_mask_is_told_as_its_access_is_made(cols: int, said: set[bool]) -> None:
+    told: list[bool] = []
+    x, y, unused = torch.ones(2, cols), torch.zeros(2, cols), torch.zeros(1)
+    with masks_shown(told.append):
+        double_rows[(2,)](x, y, unused, cols, BLOCK=8)
+    double_rows[(2,)](x, y, unused, cols, BLOCK=8)
+    assert set(told) == said
+    assert len(told) == 2 * 2 * -(-cols // 8)  # a load and a store for each block of two rows
 
 
 @pytest.mark.parametrize(

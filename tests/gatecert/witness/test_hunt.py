@@ -78,11 +78,12 @@ def ask(
 ) -> Hunt:
     budget = HuntBudget(600.0, cases)
     ref = GateRef(gate, str(TESTDATA))
-    for event in server.ask(HuntRequest(subject, ref, mutant, observable_by, budget)):
+    # To its end: what is left unread would answer the next request.
+    events = list(server.ask(HuntRequest(subject, ref, mutant, observable_by, budget)))
+    for event in events:
         if isinstance(event, Failed):
             raise Refused(event.message)
-        if isinstance(event, Hunted):
-            found = event.hunt
+    (found,) = (event.hunt for event in events if isinstance(event, Hunted))
     return found
 
 
@@ -178,3 +179,22 @@ def test_a_case_that_the_original_fails_is_no_witness_but_set_aside(server: Serv
 def test_a_gate_without_cases_is_refused(server: Server) -> None:
     with pytest.raises(Refused, match="gate 'metamorphic' has no cases for subject 'softmax'"):
         hunt(server, SAME_BITS, gate="metamorphic")
+
+
+def test_of_a_mask_without_a_witness_every_small_size_is_tried_and_told(server: Server) -> None:
+    found = hunt(server, SAME_BITS, cases=10, reveal=(Reveal.TAIL,)).found
+    assert isinstance(found, NoWitness) and found.small is not None
+    assert (found.small.dims, found.small.bound, found.small.cases) == (("B", "N"), 16, 256)
+    assert found.tried.by_stage[Stage.SMALL] == 256
+    other = hunt(server, SAME_BITS, cases=10, reveal=(Reveal.NEGATIVE,)).found
+    assert isinstance(other, NoWitness) and other.small is None
+
+
+def test_a_small_size_that_no_other_stage_tried_is_a_witness(server: Server) -> None:
+    wrong = (
+        "    n_rows, n_cols = x.shape",
+        "    n_rows, n_cols = x.shape\n    assert (n_rows, n_cols) != (13, 11)",
+    )
+    found = hunt(server, wrong, cases=5, reveal=(Reveal.TAIL,)).found
+    assert isinstance(found, Witness) and found.stage is Stage.SMALL
+    assert "B=13,N=11" in found.case

@@ -239,3 +239,12 @@ def test_every_preset_gives_source_date_and_five_axes() -> None:
 def test_an_unknown_preset_is_answered_with_the_nearest() -> None:
     with pytest.raises(UsageError, match="did you mean 'gpuemu'"):
         get_preset("gpuemo")
+
+
+def test_a_check_that_computes_in_the_result_s_dtype_is_not_asked_where_torch_cannot() -> None:
+    subject = Subject("q", "m:f", "quantize_fp8", dtypes=("float32",))
+    gate = get_preset("allclose-one-shape")
+    assert gate.applies_to(subject) == (
+        "it compares in the result's dtype, and torch computes nothing in float8_e4m3fn"
+    )
+    assert gate.applies_to(Subject("q", "m:f", "quantize_int8", dtypes=("float32",))) is None

@@ -1,0 +1,1 @@
+"""What to add to a gate so that it kills what it missed: cases, texts to paste, tolerances."""
