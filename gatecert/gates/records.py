@@ -117,7 +117,7 @@ class Verdict(msgspec.Struct, frozen=True):
     exactly: int = 0
     """How many of those must be equal, since nothing before the last step rounds."""
     failed: tuple[str, ...] = ()
-    """Every case that failed, where the oracle was to try all and records none of them."""
+    """Every case that failed, where the oracle was to try all of them."""
     duration_s: float = 0.0
     spent: Spent = Spent()
     signal: int = 0

@@ -17,8 +17,8 @@ import msgspec
 
 import gatecert
 from gatecert.gates.command.elsewhere import Elsewhere, read_reports
+from gatecert.in_force import InForce
 from gatecert.lanes.cuda.gpu import with_gpus
-from gatecert.lanes.interpreter.in_force import InForce
 from gatecert.processes import die_with_parent
 from gatecert.sandbox.placing import Placing
 

@@ -112,7 +112,7 @@ class PreparedOracle:
             inputs_sha256=self._inputs_of(closest.case),
             compared=sum(e.reference.size for e in outputs),
             exactly=sum(exactly_compared(e) for e in outputs),
-            failed=() if stop_at_first or cells is not None else tuple(dict.fromkeys(failing)),
+            failed=() if stop_at_first else tuple(dict.fromkeys(failing)),
         )
         if first is None:
             return verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from gatecert.lanes.interpreter.in_force import InForce
+from gatecert.in_force import InForce
 from gatecert.lanes.interpreter.numerics import Array
 
 _SHOWN: InForce[Callable[[bool], None] | None] = InForce(None)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from gatecert.in_force import InForce
 from gatecert.lanes.interpreter.fresh_memory import repeatable_memory
-from gatecert.lanes.interpreter.in_force import InForce
 from gatecert.lanes.interpreter.order import ProgramOrder, Schedule
 from gatecert.lanes.records import Finding, FindingKind, GuardPolicy, Poison
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Protocol
 
-from gatecert.lanes.interpreter.in_force import InForce
+from gatecert.in_force import InForce
 from gatecert.lanes.records import Launch, LaunchTrace
 
 

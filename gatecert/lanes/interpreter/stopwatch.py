@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gatecert.lanes.interpreter.in_force import InForce
+from gatecert.in_force import InForce
 
 
 @dataclass(slots=True)
