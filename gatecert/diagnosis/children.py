@@ -19,7 +19,8 @@ from gatecert.sandbox.child import ChildEnd, ChildResult, run_in_child
 from gatecert.subjects import Subject, load_entry
 
 _UNPROVEN = "not imported as given: "
-_LEAST_S, _PER_CALL_S = 30.0, 10.0
+ORIGINAL_S = 300.0
+_LEAST_S, _FACTOR, _PER_CALL_S = 30.0, 60.0, 10.0
 
 
 class Traced(msgspec.Struct, frozen=True):
@@ -39,6 +40,8 @@ class Children:
     memory_bytes: int
     lines: Mapping[str, frozenset[int]] = field(default_factory=dict)
     """By path the lines to follow."""
+    limit_s: float = ORIGINAL_S
+    """A process is ended that takes longer, or longer than some seconds for each of its calls."""
 
     def traced(self, calls: Sequence[Kept]) -> Traced:
         """Plain runs of all calls, with the lines followed; a call that ends its process is an
@@ -56,7 +59,7 @@ class Children:
             return msgspec.msgpack.decode(_body(result), type=Traced)
         self._check(result)
         if len(calls) == 1:
-            return Traced((Ran(error=result.last_words),), run=True)
+            return Traced((_unanswered(result),), run=True)
         parts = [self.traced([call]) for call in calls]
         masks = [part.masked for part in parts if part.masked is not None]
         return Traced(
@@ -77,7 +80,7 @@ class Children:
             return msgspec.msgpack.decode(_body(result), type=tuple[Ran, ...])
         self._check(result)
         if len(jobs) == 1:
-            return (Ran(error=result.last_words),)
+            return (_unanswered(result),)
         return tuple(ran for job in jobs for ran in self.ran([job]))
 
     def answer_of(self, work: Callable[[], bytes]) -> bytes:
@@ -100,7 +103,7 @@ class Children:
         return entry
 
     def _in_child(self, work: Callable[[], bytes], runs: int) -> ChildResult:
-        limit_s = max(_LEAST_S, _PER_CALL_S * runs)
+        limit_s = max(self.limit_s, _PER_CALL_S * runs)
         return run_in_child(
             lambda: work().hex().encode(), timeout_s=limit_s, memory_bytes=self.memory_bytes
         )
@@ -109,6 +112,16 @@ class Children:
         """Raise an `EnvironmentFailure` where the overlay is not what was imported."""
         if _UNPROVEN in result.log:
             raise EnvironmentFailure(f"{self.candidate.id}: {result.last_words}")
+
+
+def limit_beside(original_s: float) -> float:
+    """How long a mutant may take for what took the original so long: many times as long, since the
+    machine may be busier by then."""
+    return max(_LEAST_S, _FACTOR * original_s)
+
+
+def _unanswered(result: ChildResult) -> Ran:
+    return Ran(error=result.last_words, hung=result.end is ChildEnd.TIMEOUT)
 
 
 def lines_to_follow(

@@ -11,7 +11,7 @@ import msgspec
 
 from gatecert.diagnosis.axes import blind_axes
 from gatecert.diagnosis.binding import KnownCall
-from gatecert.diagnosis.children import Children, Traced, lines_to_follow
+from gatecert.diagnosis.children import Children, Traced, limit_beside, lines_to_follow
 from gatecert.diagnosis.comparing import Comparison
 from gatecert.diagnosis.guard_runs import GuardRuns
 from gatecert.diagnosis.guards import MANNERS, guards_in
@@ -59,6 +59,7 @@ class Explainer:
     budget: HuntBudget
     seed: int
     _originals: Traced | None = field(default=None)
+    _original_s: float = 0.0
 
     def explain(self, candidate: Candidate) -> Evidence:
         """All that is measured of one mutant, as far as the answer depends on it."""
@@ -78,7 +79,10 @@ class Explainer:
         mutant = self._children(candidate, there)
         plain = [one.call for one in self.calls]
         if self._originals is None:
+            started = time.monotonic()
             self._originals = self.first.traced(plain)
+            self._original_s = time.monotonic() - started
+        mutant.limit_s = limit_beside(self._original_s)
         first, second = self._originals, mutant.traced(plain)
         followed = second
         if not any(there.values()):  # lines are only left out: did they run before?
@@ -112,6 +116,8 @@ class Explainer:
         )
 
     def _difference(self, known: KnownCall, one: Ran, other: Ran) -> Difference:
+        if one.hung or other.hung:
+            return Difference()
         if one.error or other.error:
             return Difference(one.error != other.error, one.error != other.error)
         written = written_by(known.call, one, self.operation)

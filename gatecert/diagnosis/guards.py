@@ -29,6 +29,8 @@ def guards_in(
 
     def differs(manner: Manner) -> bool:
         other = runs[manner]
+        if other.hung or plain.hung:
+            return False
         if other.error != plain.error:
             return True
         return difference(results, outputs_of(call, other, written), expected).beyond_noise

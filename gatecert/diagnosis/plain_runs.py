@@ -4,13 +4,14 @@ could see that compares values, and no guard."""
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from gatecert.diagnosis.calls import Kept
-from gatecert.diagnosis.children import Children
+from gatecert.diagnosis.children import Children, limit_beside
 from gatecert.diagnosis.comparing import Comparison
 from gatecert.diagnosis.noise import Difference, difference
 from gatecert.diagnosis.outputs import outputs_of, written_by
@@ -42,9 +43,11 @@ class PlainRuns:
         """The original on each case, which it passes unless it raises."""
         self.results.clear()
         self._written.clear()
+        started = time.monotonic()
+        found = self._ran(self.first, cases)
+        self.mutant.limit_s = limit_beside(time.monotonic() - started)
         return [
-            self._original(case, call, ran)
-            for case, (call, ran) in zip(cases, self._ran(self.first, cases), strict=True)
+            self._original(case, call, ran) for case, (call, ran) in zip(cases, found, strict=True)
         ]
 
     def mutants(self, cases: Sequence[PreparedCase], bits: Mapping[str, str]) -> list[Verdict]:
@@ -52,7 +55,7 @@ class PlainRuns:
         found: list[Verdict] = []
         for case, (call, ran) in zip(cases, self._ran(self.mutant, cases), strict=True):
             found.append(self._mutant(case, call, ran, bits[case.case.id]))
-            if found[-1].outcome is GateOutcome.REJECTED:
+            if found[-1].outcome is not GateOutcome.ACCEPTED:
                 break
         return found
 
@@ -90,6 +93,10 @@ class PlainRuns:
 
     def _mutant(self, case: PreparedCase, call: Kept, ran: tuple[Ran, ...], bits: str) -> Verdict:
         verdict = _verdict(case, self.mutant.candidate.id)
+        if any(one.hung for one in ran):
+            return msgspec.structs.replace(
+                verdict, outcome=GateOutcome.TIMEOUT, detail="no answer in its time"
+            )
         failed = next((one.error for one in ran if one.error), "")
         if failed:
             return msgspec.structs.replace(

@@ -57,7 +57,8 @@ class LaunchSight(msgspec.Struct, frozen=True):
 
 class Ran(msgspec.Struct, frozen=True):
     """What a call gave: its results in order, the arguments that it changed by their numbers, or
-    the `error` that it raised. `shares` says that programs met in memory."""
+    the `error` that it raised. `shares` says that programs met in memory. `hung` that it gave no
+    answer in its time: that says nothing, unless the original was many times as fast."""
 
     results: tuple[Value, ...] = ()
     changed: dict[int, TensorValue] = {}
@@ -65,6 +66,7 @@ class Ran(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
     shares: bool = False
     launches: tuple[LaunchSight, ...] = ()
+    hung: bool = False
 
 
 def target_of(call: Kept, entry: Callable[..., Any]) -> Callable[..., Any]:

@@ -58,3 +58,9 @@ def test_an_argument_that_the_call_should_not_change_is_seen() -> None:
 def test_an_error_in_one_order_alone_is_a_race() -> None:
     assert Guard.RACE in seen(ran(), INTERLEAVED=Ran(error="ValueError: no"))
     assert MANNERS[:2] == (Manner.PLAIN, Manner.AGAIN)
+
+
+def test_a_run_that_gave_no_answer_in_its_time_says_nothing() -> None:
+    hung = Ran(error="no answer within 30 s", hung=True)
+    assert seen(ran(), LATE=hung, POISONED=hung) == {}
+    assert seen(hung, LATE=ran()) == {}
